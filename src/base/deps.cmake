@@ -1,0 +1,1 @@
+set(GANNET_DEPS fmt::fmt simdjson::simdjson Threads::Threads OpenSSL::Crypto)
