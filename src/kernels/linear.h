@@ -9,9 +9,9 @@
 // Sum    every variant but the reference: fp32 in 16 lanes, lane j takes k = j, j+16, ... in rising order with one
 //        fused multiply-add each, starting from 0; lanes are then added j+8, j+4, j+2, j+1 in that tree. So a row's
 //        bits depend neither on T nor on threads nor on the instruction set. The reference sums in double.
-// Error  |y - exact| <= (in/16 + 5) * 2^-24 * sum_k |x_k W_k| + half an ulp of y's type (bf16: of the rounded result).
-// Refuses at plan time: in not a multiple of the format's block.
-// Source y = xW^T with W stored [out, in], as every checkpoint here stores it.
+// Error  |y - exact| <= (in/16 + 5) * 2^-24 * sum_k |x_k W_k| + half an ulp of y's type (bf16: of the rounded
+// result). Refuses at plan time: in not a multiple of the format's block. Source y = xW^T with W stored [out, in],
+// as every checkpoint here stores it.
 #pragma once
 
 #include "kernels/variant.h"
@@ -21,7 +21,7 @@ namespace gannet {
 
 struct Linear {
   WeightFormat format = WeightFormat::none;
-  int32_t out = 0, in = 0;   // of one group
+  int32_t out = 0, in = 0;  // of one group
   int32_t groups = 1;
   DType x = DType::f32, y = DType::f32;
 };
@@ -32,6 +32,9 @@ struct LinearArgs {
   const float* bias = nullptr;
   View y;
 };
+
+// Arena bytes one call with `rows` rows needs at most.
+int64_t linear_workspace_bytes(const Linear& op, int32_t rows, int32_t n_threads);
 
 using LinearVariant = Variant<Linear, LinearArgs>;
 std::span<const LinearVariant> linear_cpu();

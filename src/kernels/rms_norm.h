@@ -1,13 +1,13 @@
 // Root-mean-square norm of each row: out = round( w * x * (mean(x^2) + eps)^-1/2 ), statistics and product in fp32,
 // one rounding at the end.
 //
-//   x    f32 or bf16 [T, C]   rows may be strided
+//   x    f32 or bf16 [T, C] or [T, H, C] (each head normed apart)   rows and heads may be strided
 //   w    f32 [C], or nullptr for all ones; `weight_offset` is added to each (Gemma stores w - 1)
-//   out  f32 or bf16 [T, C]   may be x itself
+//   out  f32 or bf16, shape of x   may be x itself
 //
-// Sum    of squares: 16 fp32 lanes as in linear.h (fused multiply-add), then 1 / sqrt by IEEE division and square root.
-// Error  <= (C/16 + 8) * 2^-24 relative, plus half an ulp of out's type.
-// eps may be as small as 1e-20: a zero row gives zeros.
+// Sum    of squares: 16 fp32 lanes as in linear.h (fused multiply-add), then 1 / sqrt by IEEE division and square
+// root. Error  <= (C/16 + 8) * 2^-24 relative, plus half an ulp of out's type. eps may be as small as 1e-20: a zero
+// row gives zeros.
 #pragma once
 
 #include "kernels/variant.h"

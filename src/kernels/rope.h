@@ -3,13 +3,14 @@
 //   x    f32 or bf16 [T, H, d]   rows and heads may be strided
 //   pos  i32 [T]
 //   frequency  f32 [rotary / 2]
-//   angle = fl32( float(pos) * frequency[i] ): the fp32 product is the definition, cos and sin of it are fp32-accurate
-//   interleaved: the pair is channels (2i, 2i+1);  half-split: (i, i + rotary/2)
-//   (a, b) -> (a cos - b sin, a sin + b cos); inverse: angle negated
+//   angle = fl32( float(pos) * frequency[i] ): the fp32 product is the definition, cos and sin of it are
+//   fp32-accurate interleaved: the pair is channels (2i, 2i+1);  half-split: (i, i + rotary/2) (a, b) -> (a cos - b
+//   sin, a sin + b cos); inverse: angle negated
 //
-// cos and sin: computed in double from the fp32 angle and rounded once, the same on every variant.
-// Sum    a*cos and b*sin are rounded, then subtracted: no fused multiply-add.
-// Source Su et al. 2021; V4.1 rotates the last 64 channels, interleaved.
+// cos and sin: computed in double from the fp32 angle and rounded once, the same on every variant. A model that
+// rotates in many layers computes them once a step with rope_table() and passes `table`; the bits are the same. Sum
+// a*cos and b*sin are rounded, then subtracted: no fused multiply-add. Source Su et al. 2021; V4.1 rotates the last
+// 64 channels, interleaved.
 #pragma once
 
 #include "kernels/variant.h"
@@ -27,7 +28,13 @@ struct RopeArgs {
   View x;
   const int32_t* pos = nullptr;
   const float* frequency = nullptr;
+  const float* table =
+      nullptr;  // [T, rotary / 2, 2] from rope_table(), then pos and frequency are not read; or nullptr
 };
+
+// table[t, i] = {cos, sin} of fl32(float(pos[t]) * frequency[i]); frequency has n_pairs entries.
+void rope_table(const int32_t* pos, int32_t n_rows, const float* frequency, int32_t n_pairs, float* table,
+                Exec& exec);
 
 using RopeVariant = Variant<Rope, RopeArgs>;
 std::span<const RopeVariant> rope_cpu();
