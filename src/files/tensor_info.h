@@ -75,10 +75,14 @@ const StorageTypeInfo& storage_type_info(StorageType type);
 struct TensorInfo {
   std::string name;
   StorageType type = StorageType::unsupported;
-  std::string_view type_name;  // the file's word for the type; static storage
+  std::string type_name;  // the file's word for a type Gannet does not read; empty otherwise
   Shape shape;
   std::span<const std::byte> bytes;  // inside the mapped file; empty for `unsupported`
   int32_t file = 0;                  // which file of a sharded set
+
+  std::string_view type_text() const {
+    return type_name.empty() ? storage_type_info(type).name : std::string_view(type_name);
+  }
 };
 
 }  // namespace gannet::files

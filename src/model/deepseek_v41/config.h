@@ -121,7 +121,9 @@ struct Config {
   bool is_kv_source(int32_t layer) const;
   bool is_index_source(int32_t layer) const;
   int32_t engram_slot(int32_t layer) const;  // index into engram.layers, or -1
-  int32_t first_decoder_layer() const;       // first layer of the last run of ratio 1, or n_layers without one
+  // First layer of the decoder half: the last kv source, whose rows all later layers read. n_layers without a
+  // source.
+  int32_t first_decoder_layer() const;
   int32_t hc_mix() const { return (2 + n_streams) * n_streams; }  // rows of hc_*_fn
 };
 
