@@ -20,10 +20,10 @@ std::string check_message(std::string_view format, long long a, long long b, lon
 }  // namespace detail
 }  // namespace gannet
 
-// GANNET_CHECK(a <= b, "a {} b {}", a, b): up to three integers fill the braces. Formats through plain functions, so
-// that it compiles in CUDA files, where fmt does not.
-#define GANNET_CHECK(condition, ...)                                                          \
-  do {                                                                                        \
-    if (!(condition)) [[unlikely]]                                                            \
-      ::gannet::check_failed(#condition, ::gannet::detail::check_message(__VA_ARGS__));       \
+// GANNET_CHECK(a <= b, "a {} b {}", a, b): up to three integers fill the braces. Formats through plain functions,
+// so that it compiles in CUDA files, where fmt does not.
+#define GANNET_CHECK(condition, ...)                                                    \
+  do {                                                                                  \
+    if (!(condition)) [[unlikely]]                                                      \
+      ::gannet::check_failed(#condition, ::gannet::detail::check_message(__VA_ARGS__)); \
   } while (false)

@@ -38,7 +38,8 @@ bool is_number(std::string_view s) {
 }
 
 std::string_view trimmed(std::string_view s) {
-  while (!s.empty() && (s.back() == ' ' || s.back() == '\n' || s.back() == '\r' || s.back() == '\t')) s.remove_suffix(1);
+  while (!s.empty() && (s.back() == ' ' || s.back() == '\n' || s.back() == '\r' || s.back() == '\t'))
+    s.remove_suffix(1);
   return s;
 }
 
@@ -49,24 +50,32 @@ class Reader {
     od::json_type type;
     if (auto error = value.type().get(type)) return error;
     switch (type) {
-      case od::json_type::object: return read_object(value, out);
-      case od::json_type::array: return read_array(value, out);
+      case od::json_type::object:
+        return read_object(value, out);
+      case od::json_type::array:
+        return read_array(value, out);
       case od::json_type::string: {
         std::string_view text;
         if (auto error = value.get_string().get(text)) return error;
         out = Json(text);
         return simdjson::SUCCESS;
       }
-      default: return read_scalar(trimmed(value.raw_json_token()), out);
+      default:
+        return read_scalar(trimmed(value.raw_json_token()), out);
     }
   }
 
   static simdjson::error_code read_scalar(std::string_view token, Json& out) {
-    if (token == "null") out = Json();
-    else if (token == "true") out = Json(true);
-    else if (token == "false") out = Json(false);
-    else if (is_number(token)) out = Json::number_from_text(std::string(token));
-    else return simdjson::TAPE_ERROR;
+    if (token == "null")
+      out = Json();
+    else if (token == "true")
+      out = Json(true);
+    else if (token == "false")
+      out = Json(false);
+    else if (is_number(token))
+      out = Json::number_from_text(std::string(token));
+    else
+      return simdjson::TAPE_ERROR;
     return simdjson::SUCCESS;
   }
 
@@ -87,7 +96,7 @@ class Reader {
     out = Json::object();
     od::object object;
     if (auto error = value.get_object().get(object)) return error;
-    std::unordered_map<std::string, size_t> place;   // a linear search would make large vocabularies quadratic
+    std::unordered_map<std::string, size_t> place;  // a linear search would make large vocabularies quadratic
     for (auto field : object) {
       std::string_view key;
       od::value element;
@@ -107,7 +116,8 @@ std::string shortest(double value) {
   return {buffer, end};
 }
 
-// Python's repr(float): shortest digits, exponent form when the decimal exponent is < -4 or >= 16, always '.0' or 'e'.
+// Python's repr(float): shortest digits, exponent form when the decimal exponent is < -4 or >= 16, always '.0' or
+// 'e'.
 std::string python_float(double value) {
   if (!std::isfinite(value)) return value != value ? "NaN" : value < 0 ? "-Infinity" : "Infinity";
   char buffer[40];
@@ -128,7 +138,8 @@ std::string python_float(double value) {
   }
   if (exponent < 0) return out + "0." + std::string(static_cast<size_t>(-exponent - 1), '0') + digits;
   if (n <= exponent + 1) return out + digits + std::string(static_cast<size_t>(exponent + 1 - n), '0') + ".0";
-  return out + digits.substr(0, static_cast<size_t>(exponent) + 1) + "." + digits.substr(static_cast<size_t>(exponent) + 1);
+  return out + digits.substr(0, static_cast<size_t>(exponent) + 1) + "." +
+         digits.substr(static_cast<size_t>(exponent) + 1);
 }
 
 // A JSON number as Python prints it after reading it: integers keep their digits, reals go through double.
@@ -143,10 +154,18 @@ std::string python_number(std::string_view lexeme) {
 void dump_to(std::string& out, const Json& json, bool python) {
   const std::string_view comma = python ? ", " : ",";
   switch (json.kind()) {
-    case Json::Kind::null: out += "null"; return;
-    case Json::Kind::boolean: out += *json.as_bool() ? "true" : "false"; return;
-    case Json::Kind::number: out += python ? python_number(json.number_text()) : std::string(json.number_text()); return;
-    case Json::Kind::string: append_json_string(out, *json.as_string()); return;
+    case Json::Kind::null:
+      out += "null";
+      return;
+    case Json::Kind::boolean:
+      out += *json.as_bool() ? "true" : "false";
+      return;
+    case Json::Kind::number:
+      out += python ? python_number(json.number_text()) : std::string(json.number_text());
+      return;
+    case Json::Kind::string:
+      append_json_string(out, *json.as_string());
+      return;
     case Json::Kind::array:
       out += '[';
       for (size_t i = 0; i < json.items().size(); ++i) {
@@ -174,7 +193,10 @@ size_t utf8_length(std::string_view text, size_t i, size_t& bad) {
   const unsigned char lead = byte(i);
   bad = 1;
   if (lead < 0x80) return 1;
-  const size_t n = lead >= 0xC2 && lead <= 0xDF ? 2 : (lead & 0xF0) == 0xE0 ? 3 : lead >= 0xF0 && lead <= 0xF4 ? 4 : 0;
+  const size_t n = lead >= 0xC2 && lead <= 0xDF   ? 2
+                   : (lead & 0xF0) == 0xE0        ? 3
+                   : lead >= 0xF0 && lead <= 0xF4 ? 4
+                                                  : 0;
   for (size_t k = 1; k < n; ++k) {
     if (i + k >= text.size()) return 0;
     unsigned char low = 0x80, high = 0xBF;
@@ -223,7 +245,8 @@ Result<Json> Json::parse(std::string_view text, int max_depth) {
                                                 simdjson::error_message(code))};
   };
   if (text.empty()) return Error{Errc::bad_request, "invalid JSON near byte 0: there is no document"};
-  if (auto code = parser.allocate(std::max<size_t>(text.size(), 64), static_cast<size_t>(max_depth))) return failed(code, nullptr);
+  if (auto code = parser.allocate(std::max<size_t>(text.size(), 64), static_cast<size_t>(max_depth)))
+    return failed(code, nullptr);
   od::document document;
   if (auto code = parser.iterate(padded).get(document)) return failed(code, nullptr);
   Json json;
@@ -247,7 +270,7 @@ Result<Json> Json::parse(std::string_view text, int max_depth) {
     if (!code) return json;
   }
   const char* location = nullptr;
-  const auto past_end = document.current_location().get(location);   // an error once nothing is left
+  const auto past_end = document.current_location().get(location);  // an error once nothing is left
   if (code) return failed(code, past_end ? padded.data() + text.size() : location);
   if (!past_end) return failed(simdjson::TRAILING_CONTENT, location);
   return json;
@@ -272,13 +295,15 @@ std::optional<double> Json::as_double() const {
   if (kind_ != Kind::number) return std::nullopt;
   double value = 0;
   const auto result = std::from_chars(text_.data(), text_.data() + text_.size(), value);
-  if (result.ec == std::errc::result_out_of_range) value = std::strtod(text_.c_str(), nullptr);   // underflow to 0
+  if (result.ec == std::errc::result_out_of_range) value = std::strtod(text_.c_str(), nullptr);  // underflow to 0
   if (!std::isfinite(value)) return std::nullopt;
   return value;
 }
 
 const std::string* Json::as_string() const { return kind_ == Kind::string ? &text_ : nullptr; }
-std::string_view Json::number_text() const { return kind_ == Kind::number ? std::string_view(text_) : std::string_view(); }
+std::string_view Json::number_text() const {
+  return kind_ == Kind::number ? std::string_view(text_) : std::string_view();
+}
 
 const Json* Json::find(std::string_view key) const {
   for (const auto& [name, value] : members_)
@@ -319,15 +344,19 @@ void append_json_string(std::string& out, std::string_view text) {
       out += '\\';
       out += text[i++];
     } else if (c < 0x20) {
-      constexpr std::string_view shorts = "btn\0fr";   // U+0008 .. U+000D; U+000B has no short form
-      if (c >= 8 && c <= 13 && c != 11) out += {'\\', shorts[c - 8u]};
-      else out += fmt::format("\\u{:04x}", c);
+      constexpr std::string_view shorts = "btn\0fr";  // U+0008 .. U+000D; U+000B has no short form
+      if (c >= 8 && c <= 13 && c != 11)
+        out += {'\\', shorts[c - 8u]};
+      else
+        out += fmt::format("\\u{:04x}", c);
       ++i;
     } else {
       size_t bad = 1;
       const size_t n = utf8_length(text, i, bad);
-      if (n > 0) out.append(text, i, n);
-      else out += "\xEF\xBF\xBD";
+      if (n > 0)
+        out.append(text, i, n);
+      else
+        out += "\xEF\xBF\xBD";
       i += n > 0 ? n : bad;
     }
   }

@@ -48,9 +48,9 @@ class Json {
   // The value, or nothing where the kind or the range does not fit. as_int takes 3 and 3.0 but not 3.5.
   std::optional<bool> as_bool() const;
   std::optional<int64_t> as_int() const;
-  std::optional<double> as_double() const;       // finite
-  const std::string* as_string() const;          // null unless a string
-  std::string_view number_text() const;          // spelling of a number, empty otherwise
+  std::optional<double> as_double() const;  // finite
+  const std::string* as_string() const;     // null unless a string
+  std::string_view number_text() const;     // spelling of a number, empty otherwise
 
   const std::vector<Json>& items() const { return items_; }        // of an array; empty otherwise
   const std::vector<Member>& members() const { return members_; }  // of an object; empty otherwise
@@ -60,8 +60,8 @@ class Json {
   // Member of an object by name; nullptr when absent or when this is no object.
   const Json* find(std::string_view key) const;
   Json* find(std::string_view key);
-  Json& set(std::string_view key, Json value);   // replaces or appends; returns the stored value
-  Json& push(Json value);                        // appends to an array
+  Json& set(std::string_view key, Json value);  // replaces or appends; returns the stored value
+  Json& push(Json value);                       // appends to an array
 
   // Compact text, UTF-8 kept, only what must be escaped is.
   std::string dump() const;
@@ -73,7 +73,7 @@ class Json {
  private:
   Kind kind_ = Kind::null;
   bool boolean_ = false;
-  std::string text_;             // string value, or the spelling of a number
+  std::string text_;  // string value, or the spelling of a number
   std::vector<Json> items_;
   std::vector<Member> members_;
 };

@@ -7,7 +7,7 @@
 
 namespace gannet::log {
 namespace {
-std::atomic<Level> threshold{Level::info};   // the one process-wide setting: where diagnostics go
+std::atomic<Level> threshold{Level::info};  // the one process-wide setting: where diagnostics go
 constexpr std::string_view kNames[] = {"debug", "info", "warning", "error"};
 }  // namespace
 
@@ -22,7 +22,7 @@ void write(Level level, std::string_view message) {
   ::gmtime_r(&seconds, &utc);
   const std::string line = fmt::format("{:02d}:{:02d}:{:02d}.{:03d} {} {}\n", utc.tm_hour, utc.tm_min, utc.tm_sec,
                                        millis, kNames[static_cast<size_t>(level)], message);
-  std::fwrite(line.data(), 1, line.size(), stderr);   // one call, so lines of threads do not mix
+  std::fwrite(line.data(), 1, line.size(), stderr);  // one call, so lines of threads do not mix
 }
 
 }  // namespace gannet::log

@@ -71,8 +71,12 @@ MappedFile::~MappedFile() {
   if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
 }
 
-void MappedFile::will_need(int64_t offset, int64_t size) const { advise(data_, size_, offset, size, MADV_WILLNEED); }
-void MappedFile::dont_need(int64_t offset, int64_t size) const { advise(data_, size_, offset, size, MADV_DONTNEED); }
+void MappedFile::will_need(int64_t offset, int64_t size) const {
+  advise(data_, size_, offset, size, MADV_WILLNEED);
+}
+void MappedFile::dont_need(int64_t offset, int64_t size) const {
+  advise(data_, size_, offset, size, MADV_DONTNEED);
+}
 
 Result<std::string> read_file(const std::filesystem::path& path, int64_t max_bytes) {
   const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
@@ -88,7 +92,8 @@ Result<std::string> read_file(const std::filesystem::path& path, int64_t max_byt
     if (n < 0) return os_error("read", path);
     if (n == 0) return text;
     if (static_cast<int64_t>(text.size()) + n > max_bytes)
-      return Error{Errc::bad_file, fmt::format("{} has more than the {} bytes allowed here", path.string(), max_bytes)};
+      return Error{Errc::bad_file,
+                   fmt::format("{} has more than the {} bytes allowed here", path.string(), max_bytes)};
     text.append(buffer, static_cast<size_t>(n));
   }
 }

@@ -37,8 +37,8 @@ class MappedFile {
 // Reads a whole small file (configs, templates). Fails when it is larger than `max_bytes`.
 Result<std::string> read_file(const std::filesystem::path& path, int64_t max_bytes = int64_t{256} << 20);
 
-// Writes `text` to a temporary file beside `path`, syncs it, and renames it over `path`: readers see the old content
-// or the new one, never a part. On failure the old file stays and the temporary one is removed.
+// Writes `text` to a temporary file beside `path`, syncs it, and renames it over `path`: readers see the old
+// content or the new one, never a part. On failure the old file stays and the temporary one is removed.
 Status write_file_atomically(const std::filesystem::path& path, std::string_view text);
 
 }  // namespace gannet

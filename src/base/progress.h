@@ -1,5 +1,5 @@
-// A progress bar on stderr for long work. Draws only on a terminal, at most 10 times a second; elsewhere it is silent.
-// Owner: one thread.
+// A progress bar on stderr for long work. Draws only on a terminal, at most 10 times a second; elsewhere it is
+// silent. Owner: one thread.
 #pragma once
 
 #include <chrono>
@@ -13,7 +13,7 @@ class Progress {
   enum class Unit { count, bytes };
   // total <= 0: unknown, only the count is shown.
   Progress(std::string label, int64_t total, Unit unit = Unit::count);
-  ~Progress();   // clears the line
+  ~Progress();  // clears the line
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 

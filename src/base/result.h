@@ -8,12 +8,12 @@
 namespace gannet {
 
 enum class Errc {
-  bad_file,      // a file breaks its format, or does not fit the model it is for
-  bad_request,   // the user's input is not acceptable
-  not_found,     // no such file, tensor, model, token
-  unsupported,   // legal, but Gannet does not do it
-  no_capacity,   // does not fit into memory, context or budget
-  io,            // the operating system said no
+  bad_file,     // a file breaks its format, or does not fit the model it is for
+  bad_request,  // the user's input is not acceptable
+  not_found,    // no such file, tensor, model, token
+  unsupported,  // legal, but Gannet does not do it
+  no_capacity,  // does not fit into memory, context or budget
+  io,           // the operating system said no
   cancelled,
 };
 
@@ -36,8 +36,8 @@ inline Status ok() { return {}; }
 
 // GANNET_TRY(expr): leaves the function with the error of a Result<...> expression, or goes on.
 // GANNET_ASSIGN(auto x, expr): the same, and binds the value.
-#define GANNET_TRY(expression)                                             \
-  do {                                                                     \
+#define GANNET_TRY(expression)                                                     \
+  do {                                                                             \
     if (auto gannet_try_ = (expression); !gannet_try_) return gannet_try_.error(); \
   } while (false)
 #define GANNET_CONCAT_(a, b) a##b

@@ -24,7 +24,8 @@ void pin_to(std::thread& thread, int cpu) {
   cpu_set_t set;
   CPU_ZERO(&set);
   CPU_SET(cpu, &set);
-  (void)::pthread_setaffinity_np(thread.native_handle(), sizeof set, &set);   // a hint: slower, not wrong, without it
+  (void)::pthread_setaffinity_np(thread.native_handle(), sizeof set,
+                                 &set);  // a hint: slower, not wrong, without it
 }
 
 constexpr auto kSpin = std::chrono::microseconds(50);
@@ -57,14 +58,17 @@ void ThreadPool::run_erased(Job job, const void* context) {
   running_.store(n_threads_ - 1, std::memory_order_relaxed);
   epoch_.fetch_add(1, std::memory_order_seq_cst);
   if (parked_.load(std::memory_order_seq_cst) > 0) {
-    { const std::lock_guard lock(mutex_); }   // a worker between its last look and its wait holds the mutex
+    { const std::lock_guard lock(mutex_); }  // a worker between its last look and its wait holds the mutex
     wake_.notify_all();
   }
   job(context, 0);
-  // A worker may have been descheduled when more threads than CPUs run: yield after a while instead of burning its time.
+  // A worker may have been descheduled when more threads than CPUs run: yield after a while instead of burning its
+  // time.
   for (int spins = 0; running_.load(std::memory_order_acquire) > 0; ++spins) {
-    if (spins < 2000) _mm_pause();
-    else ::sched_yield();
+    if (spins < 2000)
+      _mm_pause();
+    else
+      ::sched_yield();
   }
 }
 

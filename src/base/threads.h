@@ -31,8 +31,8 @@ class ThreadPool {
     run_erased([](const void* context, int thread) { (*static_cast<const F*>(context))(thread); }, &f);
   }
 
-  // Splits [0, n) into chunks of `grain` and calls f(begin, end) on them; threads take chunks as they get free. Which
-  // thread takes which chunk must not matter to the result.
+  // Splits [0, n) into chunks of `grain` and calls f(begin, end) on them; threads take chunks as they get free.
+  // Which thread takes which chunk must not matter to the result.
   template <class F>
   void parallel_for(int64_t n, int64_t grain, const F& f) {
     if (n <= 0) return;
@@ -54,9 +54,9 @@ class ThreadPool {
 
   int n_threads_;
   std::vector<std::thread> threads_;
-  alignas(64) std::atomic<uint64_t> epoch_{0};      // counts jobs; workers wait for it to move
-  alignas(64) std::atomic<int> running_{0};         // workers still inside the current job
-  alignas(64) std::atomic<int64_t> next_{0};        // first chunk nobody has taken
+  alignas(64) std::atomic<uint64_t> epoch_{0};  // counts jobs; workers wait for it to move
+  alignas(64) std::atomic<int> running_{0};     // workers still inside the current job
+  alignas(64) std::atomic<int64_t> next_{0};    // first chunk nobody has taken
   std::atomic<bool> stop_{false};
   Job job_ = nullptr;
   const void* context_ = nullptr;

@@ -1,5 +1,5 @@
-// How an op finds its implementation. Each op has a descriptor (what is fixed when a model is planned) and arguments
-// (what changes with each call); each backend folder exports a span of variants, fastest first.
+// How an op finds its implementation. Each op has a descriptor (what is fixed when a model is planned) and
+// arguments (what changes with each call); each backend folder exports a span of variants, fastest first.
 //
 //   struct RmsNorm { int32_t width; float eps; };                          the descriptor
 //   struct RmsNormArgs { View x, weight, out; };                           the arguments

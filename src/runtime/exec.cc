@@ -20,7 +20,8 @@ Arena::~Arena() { ::munmap(base_, static_cast<size_t>(reserve_)); }
 
 std::byte* Arena::allocate(int64_t bytes) {
   const int64_t begin = (used_ + 63) / 64 * 64;
-  GANNET_CHECK(bytes >= 0 && bytes <= reserve_ - begin, "arena of {} bytes, {} used, {} more asked", reserve_, used_, bytes);
+  GANNET_CHECK(bytes >= 0 && bytes <= reserve_ - begin, "arena of {} bytes, {} used, {} more asked", reserve_,
+               used_, bytes);
   used_ = begin + bytes;
   peak_ = std::max(peak_, used_);
   return base_ + begin;

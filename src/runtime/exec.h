@@ -16,8 +16,9 @@ struct Machine {
 };
 Machine this_machine(const std::string& isa_limit = "");
 
-// Bump allocator over one reserved range: activations and workspaces of a step. Pages are committed when touched, so a
-// generous reserve costs nothing until used. Owner: the engine thread. Running out is a planning bug and aborts.
+// Bump allocator over one reserved range: activations and workspaces of a step. Pages are committed when touched,
+// so a generous reserve costs nothing until used. Owner: the engine thread. Running out is a planning bug and
+// aborts.
 class Arena {
  public:
   explicit Arena(int64_t reserve_bytes);
@@ -28,8 +29,10 @@ class Arena {
   // 64-byte aligned, contents undefined.
   std::byte* allocate(int64_t bytes);
   template <class T>
-  T* array(int64_t n) { return reinterpret_cast<T*>(allocate(n * static_cast<int64_t>(sizeof(T)))); }
-  View tensor(DType type, std::initializer_list<int64_t> shape);   // row-major contiguous
+  T* array(int64_t n) {
+    return reinterpret_cast<T*>(allocate(n * static_cast<int64_t>(sizeof(T))));
+  }
+  View tensor(DType type, std::initializer_list<int64_t> shape);  // row-major contiguous
 
   int64_t used_bytes() const { return used_; }
   int64_t peak_bytes() const { return peak_; }

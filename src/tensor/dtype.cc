@@ -11,9 +11,11 @@ std::array<float, 256> make_e4m3() {
   std::array<float, 256> table{};
   for (int b = 0; b < 256; ++b) {
     const int e = b >> 3 & 15, m = b & 7;
-    const float magnitude = e == 0 ? std::ldexp(static_cast<float>(m), -9)
-                                   : std::ldexp(1.0f + static_cast<float>(m) / 8, e - 7);
-    table[static_cast<size_t>(b)] = (b & 127) == 127 ? std::bit_cast<float>(0x7FC00000u) : b & 128 ? -magnitude : magnitude;
+    const float magnitude =
+        e == 0 ? std::ldexp(static_cast<float>(m), -9) : std::ldexp(1.0f + static_cast<float>(m) / 8, e - 7);
+    table[static_cast<size_t>(b)] = (b & 127) == 127 ? std::bit_cast<float>(0x7FC00000u)
+                                    : b & 128        ? -magnitude
+                                                     : magnitude;
   }
   return table;
 }
@@ -23,16 +25,26 @@ const std::array<float, 256> kE4m3 = make_e4m3();
 
 std::string_view dtype_name(DType type) {
   switch (type) {
-    case DType::f32: return "F32";
-    case DType::f16: return "F16";
-    case DType::bf16: return "BF16";
-    case DType::f8_e4m3: return "F8_E4M3";
-    case DType::f8_e8m0: return "F8_E8M0";
-    case DType::i8: return "I8";
-    case DType::u8: return "U8";
-    case DType::i32: return "I32";
-    case DType::u32: return "U32";
-    case DType::i64: return "I64";
+    case DType::f32:
+      return "F32";
+    case DType::f16:
+      return "F16";
+    case DType::bf16:
+      return "BF16";
+    case DType::f8_e4m3:
+      return "F8_E4M3";
+    case DType::f8_e8m0:
+      return "F8_E8M0";
+    case DType::i8:
+      return "I8";
+    case DType::u8:
+      return "U8";
+    case DType::i32:
+      return "I32";
+    case DType::u32:
+      return "U32";
+    case DType::i64:
+      return "I64";
   }
   return "?";
 }
@@ -52,7 +64,7 @@ f16 to_f16(float x) {
   const float magnitude = std::fabs(x);
   if (std::isnan(x)) return {static_cast<uint16_t>(sign | 0x7E00u)};
   if (magnitude >= 65520.0f) return {static_cast<uint16_t>(sign | 0x7C00u)};
-  if (magnitude < 0x1p-14f)   // subnormal: adding 2^-24 * 2^24 / 2 style rounding is what nearbyint does
+  if (magnitude < 0x1p-14f)  // subnormal: adding 2^-24 * 2^24 / 2 style rounding is what nearbyint does
     return {static_cast<uint16_t>(sign | static_cast<uint16_t>(std::nearbyintf(std::ldexp(magnitude, 24))))};
   const uint32_t m = u & 0x7FFFFFFFu;
   return {static_cast<uint16_t>(sign | ((m + 0xFFFu + (m >> 13 & 1u)) - (112u << 23)) >> 13)};
@@ -65,7 +77,7 @@ uint8_t f32_to_e4m3(float x) {
   if (std::isnan(x)) return 0x7F;
   const float magnitude = std::fabs(x);
   if (magnitude >= 448.0f) return sign | 0x7E;
-  if (magnitude < 0x1p-6f)   // subnormals, in steps of 2^-9; 8 steps are the first normal number, also in its code
+  if (magnitude < 0x1p-6f)  // subnormals, in steps of 2^-9; 8 steps are the first normal number, also in its code
     return static_cast<uint8_t>(sign | static_cast<uint8_t>(std::nearbyintf(std::ldexp(magnitude, 9))));
   const uint32_t m = std::bit_cast<uint32_t>(magnitude);
   return static_cast<uint8_t>(sign | (((m + 0x7FFFFu + (m >> 20 & 1u)) - (120u << 23)) >> 20));

@@ -14,7 +14,8 @@ float half(const uint8_t* at) {
   return to_f32(value);
 }
 
-// 32 elements: d, [m], [one high bit an element], nibbles: element i low nibble of byte i, element i+16 its high one.
+// 32 elements: d, [m], [one high bit an element], nibbles: element i low nibble of byte i, element i+16 its high
+// one.
 void q4_or_q5(const uint8_t* block, bool five_bits, bool has_min, float* out) {
   const float d = half(block), m = has_min ? half(block + 2) : 0.0f;
   const uint8_t* at = block + (has_min ? 4 : 2);
@@ -70,7 +71,8 @@ void q3_k(const uint8_t* block, float* out) {
     const int high = packed[8 + sub % 4] >> (2 * (sub / 4)) & 3;
     const float scale = d * static_cast<float>((low | high << 4) - 32);
     const int group = i / 128, shift = i % 128 / 32;
-    const int code = (qs[group * 32 + i % 32] >> (2 * shift) & 3) - (hmask[i % 32] >> (group * 4 + shift) & 1 ? 0 : 4);
+    const int code =
+        (qs[group * 32 + i % 32] >> (2 * shift) & 3) - (hmask[i % 32] >> (group * 4 + shift) & 1 ? 0 : 4);
     out[i] = scale * static_cast<float>(code);
   }
 }
@@ -128,18 +130,41 @@ void dequantize_gguf(WeightFormat format, const std::byte* codes, int64_t n_bloc
     const auto* block = reinterpret_cast<const uint8_t*>(codes) + b * info.block_bytes;
     float* to = out + b * info.block_elements;
     switch (format) {
-      case WeightFormat::q4_0: q4_or_q5(block, false, false, to); break;
-      case WeightFormat::q4_1: q4_or_q5(block, false, true, to); break;
-      case WeightFormat::q5_0: q4_or_q5(block, true, false, to); break;
-      case WeightFormat::q5_1: q4_or_q5(block, true, true, to); break;
-      case WeightFormat::q8_0: q8_0(block, to); break;
-      case WeightFormat::q2_k: q2_k(block, to); break;
-      case WeightFormat::q3_k: q3_k(block, to); break;
-      case WeightFormat::q4_k: q4_or_q5_k(block, false, to); break;
-      case WeightFormat::q5_k: q4_or_q5_k(block, true, to); break;
-      case WeightFormat::q6_k: q6_k(block, to); break;
-      case WeightFormat::mxfp4_gguf: mxfp4(block, to); break;
-      default: GANNET_CHECK(false, "format {} is not a GGUF block format", static_cast<int>(format));
+      case WeightFormat::q4_0:
+        q4_or_q5(block, false, false, to);
+        break;
+      case WeightFormat::q4_1:
+        q4_or_q5(block, false, true, to);
+        break;
+      case WeightFormat::q5_0:
+        q4_or_q5(block, true, false, to);
+        break;
+      case WeightFormat::q5_1:
+        q4_or_q5(block, true, true, to);
+        break;
+      case WeightFormat::q8_0:
+        q8_0(block, to);
+        break;
+      case WeightFormat::q2_k:
+        q2_k(block, to);
+        break;
+      case WeightFormat::q3_k:
+        q3_k(block, to);
+        break;
+      case WeightFormat::q4_k:
+        q4_or_q5_k(block, false, to);
+        break;
+      case WeightFormat::q5_k:
+        q4_or_q5_k(block, true, to);
+        break;
+      case WeightFormat::q6_k:
+        q6_k(block, to);
+        break;
+      case WeightFormat::mxfp4_gguf:
+        mxfp4(block, to);
+        break;
+      default:
+        GANNET_CHECK(false, "format {} is not a GGUF block format", static_cast<int>(format));
     }
   }
 }

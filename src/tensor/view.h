@@ -19,7 +19,7 @@ struct View {
   DType dtype = DType::f32;
   int rank = 0;
   std::array<int64_t, kMaxRank> shape{};
-  std::array<int64_t, kMaxRank> stride{};   // elements; the last is 1 wherever an op asks for contiguous rows
+  std::array<int64_t, kMaxRank> stride{};  // elements; the last is 1 wherever an op asks for contiguous rows
 
   View() = default;
   // Row-major contiguous.
@@ -71,7 +71,9 @@ struct View {
   }
 
   template <class T>
-  T* as() const { return reinterpret_cast<T*>(data); }
+  T* as() const {
+    return reinterpret_cast<T*>(data);
+  }
 
  private:
   View drop_first(std::byte* at) const {

@@ -10,10 +10,10 @@ namespace gannet {
 namespace {
 
 constexpr WeightFormatInfo kInfo[] = {
-    {"none", 1, 0},      {"F32", 1, 4},       {"F16", 1, 2},      {"BF16", 1, 2},     {"FP8 32x32", 32, 32},
-    {"FP8 1x32", 32, 32}, {"MXFP4 1x32", 32, 16}, {"Q4_0", 32, 18}, {"Q4_1", 32, 20}, {"Q5_0", 32, 22},
-    {"Q5_1", 32, 24},    {"Q8_0", 32, 34},    {"Q2_K", 256, 84},  {"Q3_K", 256, 110}, {"Q4_K", 256, 144},
-    {"Q5_K", 256, 176},  {"Q6_K", 256, 210},  {"MXFP4", 32, 17},
+    {"none", 1, 0},       {"F32", 1, 4},          {"F16", 1, 2},     {"BF16", 1, 2},     {"FP8 32x32", 32, 32},
+    {"FP8 1x32", 32, 32}, {"MXFP4 1x32", 32, 16}, {"Q4_0", 32, 18},  {"Q4_1", 32, 20},   {"Q5_0", 32, 22},
+    {"Q5_1", 32, 24},     {"Q8_0", 32, 34},       {"Q2_K", 256, 84}, {"Q3_K", 256, 110}, {"Q4_K", 256, 144},
+    {"Q5_K", 256, 176},   {"Q6_K", 256, 210},     {"MXFP4", 32, 17},
 };
 
 template <class T>
@@ -54,8 +54,12 @@ void dequantize(const WeightView& weight, int64_t row, int64_t begin, int64_t n,
     return e8m0_to_f32(static_cast<uint8_t>(weight.scales[scale_row * weight.scale_row_bytes + column / 32]));
   };
   switch (weight.format) {
-    case WeightFormat::none: GANNET_CHECK(false, "no weight"); return;
-    case WeightFormat::f32: std::memcpy(out, codes, static_cast<size_t>(n) * 4); return;
+    case WeightFormat::none:
+      GANNET_CHECK(false, "no weight");
+      return;
+    case WeightFormat::f32:
+      std::memcpy(out, codes, static_cast<size_t>(n) * 4);
+      return;
     case WeightFormat::f16:
       for (int64_t i = 0; i < n; ++i) out[i] = to_f32(load<f16>(codes + 2 * i));
       return;
@@ -72,7 +76,8 @@ void dequantize(const WeightView& weight, int64_t row, int64_t begin, int64_t n,
         out[i] = e2m1_to_f32(i % 2 == 0 ? pair & 15 : pair >> 4) * scale(begin + i);
       }
       return;
-    default: dequantize_gguf(weight.format, codes, n / info.block_elements, out);
+    default:
+      dequantize_gguf(weight.format, codes, n / info.block_elements, out);
   }
 }
 

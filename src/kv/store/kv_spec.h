@@ -11,21 +11,21 @@
 namespace gannet::kv {
 
 struct PlaneSpec {
-  std::string name;           // "layers.2.compressed", "layers.0.k"
-  int32_t tokens_per_row = 1; // 2 for a plane that holds one row per two tokens
+  std::string name;            // "layers.2.compressed", "layers.0.k"
+  int32_t tokens_per_row = 1;  // 2 for a plane that holds one row per two tokens
   int32_t width = 0;
   RowFormat format = RowFormat::f32;
 };
 
 struct RingSpec {
-  std::string name;           // "layers.0.window", "layers.2.pending", "engram.ids"
+  std::string name;  // "layers.0.window", "layers.2.pending", "engram.ids"
   int32_t capacity = 0;
   int32_t width = 0;
   RowFormat format = RowFormat::f32;
 };
 
 struct KvSpec {
-  int32_t block_tokens = 0;   // a multiple of every tokens_per_row
+  int32_t block_tokens = 0;  // a multiple of every tokens_per_row
   std::vector<PlaneSpec> planes;
   std::vector<RingSpec> rings;
 };

@@ -61,9 +61,11 @@ Result<KvStore> KvStore::create(const KvSpec& spec, int32_t n_blocks, int32_t n_
   store.slots_ = reserve(slot_total);
   store.n_slots_ = n_slots;
   if ((block_total > 0 && store.blocks_ == nullptr) || (slot_total > 0 && store.slots_ == nullptr))
-    return Error{Errc::no_capacity, fmt::format("the system has no {} bytes for the KV cache ({} blocks of {} bytes, "
-                                                "{} ring slots of {} bytes)", block_total + slot_total, n_blocks,
-                                                store.layout_.block_bytes, n_slots, store.layout_.slot_bytes)};
+    return Error{Errc::no_capacity,
+                 fmt::format("the system has no {} bytes for the KV cache ({} blocks of {} bytes, "
+                             "{} ring slots of {} bytes)",
+                             block_total + slot_total, n_blocks, store.layout_.block_bytes, n_slots,
+                             store.layout_.slot_bytes)};
   for (int32_t slot = 0; slot < n_slots; ++slot) store.reset_slot(slot);
   return store;
 }
@@ -116,7 +118,8 @@ std::span<std::byte> KvStore::slot_bytes(int32_t slot) const {
 
 void KvStore::reset_slot(int32_t slot) {
   for (const RingRows& ring : layout_.rings)
-    std::memset(slots_ + layout_.slot_bytes * slot + ring.tags_offset, 0xFF, static_cast<size_t>(ring.capacity) * 4);
+    std::memset(slots_ + layout_.slot_bytes * slot + ring.tags_offset, 0xFF,
+                static_cast<size_t>(ring.capacity) * 4);
 }
 
 }  // namespace gannet::kv

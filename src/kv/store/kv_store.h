@@ -1,6 +1,6 @@
-// Memory of a KV cache on the CPU: a pool of equal blocks and a slab of ring slots, laid out from a KvSpec. Hands out
-// the views that ops take. Which block or slot belongs to whom is decided elsewhere (kv/index, sched).
-// Owner: the engine thread.
+// Memory of a KV cache on the CPU: a pool of equal blocks and a slab of ring slots, laid out from a KvSpec. Hands
+// out the views that ops take. Which block or slot belongs to whom is decided elsewhere (kv/index, sched). Owner:
+// the engine thread.
 #pragma once
 
 #include <cstddef>
@@ -13,13 +13,13 @@
 
 namespace gannet::kv {
 
-// Offsets derived from a spec. A block holds, for each plane, all codes, then all scales, each 16-byte aligned; a ring
-// slot holds, for each ring, tags, codes and scales likewise.
+// Offsets derived from a spec. A block holds, for each plane, all codes, then all scales, each 16-byte aligned; a
+// ring slot holds, for each ring, tags, codes and scales likewise.
 struct KvLayout {
   explicit KvLayout(const KvSpec& spec);
   int64_t block_bytes = 0, slot_bytes = 0;
-  std::vector<PagedRows> planes;   // base and table unset
-  std::vector<RingRows> rings;     // base and slots unset
+  std::vector<PagedRows> planes;  // base and table unset
+  std::vector<RingRows> rings;    // base and slots unset
 };
 
 class KvStore {
@@ -37,9 +37,9 @@ class KvStore {
   PagedRows plane(int plane, const int32_t* block_table, int32_t max_blocks) const;
   RingRows ring(int ring, const int32_t* ring_slot) const;
 
-  std::span<std::byte> block_bytes(int32_t block) const;   // everything a block holds
-  std::span<std::byte> slot_bytes(int32_t slot) const;     // every ring of a sequence
-  void reset_slot(int32_t slot);                           // all tags to -1: no row is there
+  std::span<std::byte> block_bytes(int32_t block) const;  // everything a block holds
+  std::span<std::byte> slot_bytes(int32_t slot) const;    // every ring of a sequence
+  void reset_slot(int32_t slot);                          // all tags to -1: no row is there
 
  private:
   explicit KvStore(const KvSpec& spec) : layout_(spec) {}
