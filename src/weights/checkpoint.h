@@ -30,7 +30,7 @@ namespace gannet::weights {
 enum class Container : uint8_t { safetensors, gguf, synthetic };
 enum class Naming : uint8_t { released_v41, transformers_v41, llama, gguf };
 
-// One weight as it lies in the file. `rows_begin` and `rows` select one expert of a stacked tensor.
+// One weight as it lies in the file; part of the rows where it is one expert of a stacked tensor.
 struct Found {
   const files::TensorInfo* tensor = nullptr;
   int64_t first_row = 0;  // in rows of the last dimension
@@ -82,12 +82,16 @@ class Checkpoint {
   // A tensor of F32, F16, BF16 as it lies, with exactly these dimensions (at most 4).
   Result<View> dense(std::string_view name, std::initializer_list<int64_t> shape) const;
 
-  // Scales hold no NaN code: e8m0 255 anywhere in this weight's scales is refused. Reads every scale byte.
+  // The scales of a weight hold no NaN (and, for GGUF blocks, no infinity): else bad_file with name and row. Reads
+  // every scale. matrix() does this itself in checkpoints of up to kCheckedBytes; beyond, it would read the whole
+  // model.
   Status check_scales(std::string_view name, const WeightView& weight) const;
+  static constexpr int64_t kCheckedBytes = int64_t{1} << 30;
 
   int64_t n_tensors() const;
   int64_t payload_bytes() const;
-  std::span<const files::TensorInfo> tensors() const;  // as the files have them; empty for synthetic
+  std::span<const files::TensorInfo> tensors() const;  // as the files have them
+  std::vector<std::string_view> names() const;  // canonical, in no order; experts one by one, scales included
 
   // Hints for the kernel about the pages of a weight.
   void will_need(const WeightView& weight) const;
