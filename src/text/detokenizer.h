@@ -36,11 +36,13 @@ class Detokenizer {
   std::string_view pending() const { return pending_; }
 
  private:
+  void start();
   void append(std::string& out, std::string_view bytes);
 
   const Tokenizer* tokenizer_;
   DetokenizeOptions options_;
-  bool at_start_;
+  bool first_ = false;      // the next token is the first of a text
+  int64_t strip_left_ = 0;  // leading blanks that may still be cut
   std::string pending_;
 };
 

@@ -1,0 +1,251 @@
+#include "text/unicode.h"
+
+#include <utf8proc.h>
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "base/check.h"
+
+namespace gannet {
+namespace {
+
+constexpr uint16_t ascii_bits(int c) {
+  const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+  const bool digit = c >= '0' && c <= '9';
+  if (letter) return kLetter | kAsciiLetter | kCased;
+  if (digit) return kNumber;
+  if (c == '\r' || c == '\n') return kSpace | kNewline;
+  if (c == ' ' || (c >= 9 && c <= 13)) return kSpace;
+  if (c < 32 || c == 127) return 0;
+  const bool symbol =
+      c == '$' || c == '+' || c == '<' || c == '=' || c == '>' || c == '^' || c == '`' || c == '|' || c == '~';
+  return kAsciiPunctuation | (symbol ? kSymbol : kPunctuation);
+}
+
+constexpr std::array<uint16_t, 128> make_ascii_bits() {
+  std::array<uint16_t, 128> bits{};
+  for (size_t c = 0; c < bits.size(); ++c) bits[c] = ascii_bits(static_cast<int>(c));
+  return bits;
+}
+
+// By utf8proc_category_t: CN LU LL LT LM LO MN MC ME ND NL NO PC PD PS PE PI PF PO SM SC SK SO ZS ZL ZP CC CF CS CO
+constexpr std::array<uint16_t, 30> kCategoryBits = {0,
+                                                    kLetter | kCased,
+                                                    kLetter | kCased,
+                                                    kLetter | kCased,
+                                                    kLetter,
+                                                    kLetter,
+                                                    kMark,
+                                                    kMark,
+                                                    kMark,
+                                                    kNumber,
+                                                    kNumber,
+                                                    kNumber,
+                                                    kPunctuation,
+                                                    kPunctuation,
+                                                    kPunctuation,
+                                                    kPunctuation,
+                                                    kPunctuation,
+                                                    kPunctuation,
+                                                    kPunctuation,
+                                                    kSymbol,
+                                                    kSymbol,
+                                                    kSymbol,
+                                                    kSymbol,
+                                                    kSpace,
+                                                    kSpace,
+                                                    kSpace,
+                                                    0,
+                                                    0,
+                                                    0,
+                                                    0};
+
+bool is_continuation(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) == 0x80; }
+
+}  // namespace
+
+namespace detail {
+
+constinit const std::array<uint16_t, 128> kAsciiBits = make_ascii_bits();
+
+Char char_at_slow(const char* p, const char* end) {
+  const Utf8Step step = utf8_step(p, end);
+  if (step.kind != Utf8Step::Kind::character) return {kIllFormed, 0, 1};
+  const auto category = utf8proc_category(static_cast<utf8proc_int32_t>(step.code_point));
+  uint16_t bits = kCategoryBits[static_cast<size_t>(category)];
+  if (step.code_point == 0x85) bits |= kSpace;  // NEL is a control character and white space
+  return {step.code_point, bits, step.size};
+}
+
+}  // namespace detail
+
+Utf8Step utf8_step(const char* p, const char* end) {
+  using Kind = Utf8Step::Kind;
+  const auto lead = static_cast<unsigned char>(*p);
+  if (lead < 0x80) return {Kind::character, 1, lead};
+  if (lead < 0xC2 || lead > 0xF4) return {Kind::ill_formed, 1, 0};
+  const int size = lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
+  // The second byte's range excludes overlong forms, surrogates and what lies above U+10FFFF.
+  const unsigned low = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
+  const unsigned high = lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
+  char32_t code_point = lead & (0xFFu >> (size + 1));
+  for (int i = 1; i < size; ++i) {
+    if (p + i == end) return {Kind::truncated, static_cast<uint8_t>(i), 0};
+    const auto byte = static_cast<unsigned char>(p[i]);
+    const bool good = i == 1 ? byte >= low && byte <= high : (byte & 0xC0) == 0x80;
+    if (!good) return {Kind::ill_formed, static_cast<uint8_t>(i), 0};
+    code_point = code_point << 6 | (byte & 0x3F);
+  }
+  return {Kind::character, static_cast<uint8_t>(size), code_point};
+}
+
+std::optional<size_t> first_invalid_utf8(std::string_view text) {
+  const char* end = text.data() + text.size();
+  for (const char* p = text.data(); p < end;) {
+    const Utf8Step step = utf8_step(p, end);
+    if (step.kind != Utf8Step::Kind::character) return static_cast<size_t>(p - text.data());
+    p += step.size;
+  }
+  return std::nullopt;
+}
+
+void append_utf8(std::string& out, char32_t c) {
+  GANNET_CHECK(c <= 0x10FFFF, "code point {}", static_cast<long long>(c));
+  const auto push = [&](char32_t byte) { out.push_back(static_cast<char>(byte)); };
+  if (c < 0x80) {
+    push(c);
+  } else if (c < 0x800) {
+    push(0xC0 | c >> 6), push(0x80 | (c & 0x3F));
+  } else if (c < 0x10000) {
+    push(0xE0 | c >> 12), push(0x80 | (c >> 6 & 0x3F)), push(0x80 | (c & 0x3F));
+  } else {
+    push(0xF0 | c >> 18), push(0x80 | (c >> 12 & 0x3F)), push(0x80 | (c >> 6 & 0x3F)), push(0x80 | (c & 0x3F));
+  }
+}
+
+Char char_before(const char* begin, const char* end) {
+  const char* p = end - 1;
+  while (p > begin && end - p < 4 && is_continuation(*p)) --p;
+  const Char c = char_at(p, end);
+  if (p + c.size == end) return c;
+  return {kIllFormed, 0, 1};
+}
+
+bool is_word_char(char32_t c) {
+  if (c > 0x10FFFF) return false;
+  switch (utf8proc_category(static_cast<utf8proc_int32_t>(c))) {
+    case UTF8PROC_CATEGORY_LU:
+    case UTF8PROC_CATEGORY_LL:
+    case UTF8PROC_CATEGORY_LT:
+    case UTF8PROC_CATEGORY_LM:
+    case UTF8PROC_CATEGORY_LO:
+    case UTF8PROC_CATEGORY_NL:
+    case UTF8PROC_CATEGORY_ND:
+    case UTF8PROC_CATEGORY_MN:
+    case UTF8PROC_CATEGORY_MC:
+    case UTF8PROC_CATEGORY_ME:
+    case UTF8PROC_CATEGORY_PC:
+      return true;
+    default:  // Join_Control, and the symbols that are Other_Alphabetic
+      return c == 0x200C || c == 0x200D || (c >= 0x24B6 && c <= 0x24E9) || (c >= 0x1F130 && c <= 0x1F149) ||
+             (c >= 0x1F150 && c <= 0x1F169) || (c >= 0x1F170 && c <= 0x1F189);
+  }
+}
+
+namespace {
+
+// Canonical ordering: each run of characters with a combining class is sorted by it. utf8proc orders by swapping
+// neighbours, which is quadratic on a text of marks; hence this, and only its tables are used.
+void order_canonically(std::vector<utf8proc_int32_t>& code_points) {
+  const auto combining_class = [](utf8proc_int32_t c) { return utf8proc_get_property(c)->combining_class; };
+  const auto by_class = [&](utf8proc_int32_t a, utf8proc_int32_t b) {
+    return combining_class(a) < combining_class(b);
+  };
+  const auto end = code_points.end();
+  for (auto run = code_points.begin(); run != end;) {
+    run = std::find_if(run, end, [&](utf8proc_int32_t c) { return combining_class(c) != 0; });
+    const auto stop = std::find_if(run, end, [&](utf8proc_int32_t c) { return combining_class(c) == 0; });
+    if (stop - run > 1) std::stable_sort(run, stop, by_class);
+    run = stop;
+  }
+}
+
+// Normal form of well-formed text.
+void append_normalized(std::string& out, std::string_view text, NormalForm form) {
+  const bool compose = form == NormalForm::nfc || form == NormalForm::nfkc;
+  const bool compatible = form == NormalForm::nfkc || form == NormalForm::nfkd;
+  const auto decompose =
+      static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_DECOMPOSE | (compatible ? UTF8PROC_COMPAT : 0));
+  std::vector<utf8proc_int32_t> code_points;
+  code_points.reserve(text.size());
+  const char* end = text.data() + text.size();
+  for (const char* p = text.data(); p < end;) {
+    const Utf8Step step = utf8_step(p, end);
+    p += step.size;
+    utf8proc_int32_t parts[32];  // the longest decomposition has 18
+    int last_class = 0;
+    const auto n = utf8proc_decompose_char(static_cast<utf8proc_int32_t>(step.code_point), parts, std::size(parts),
+                                           decompose, &last_class);
+    GANNET_CHECK(n >= 0 && n <= std::ssize(parts), "U+{} decomposes into {}", step.code_point, n);
+    code_points.insert(code_points.end(), parts, parts + n);
+  }
+  order_canonically(code_points);
+  auto n = std::ssize(code_points);
+  if (compose) {
+    n = utf8proc_normalize_utf32(code_points.data(), n,
+                                 static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE));
+    GANNET_CHECK(n >= 0, "utf8proc error {}", n);
+  }
+  for (ptrdiff_t i = 0; i < n; ++i) append_utf8(out, static_cast<char32_t>(code_points[static_cast<size_t>(i)]));
+}
+
+}  // namespace
+
+std::string normalized(std::string_view text, NormalForm form) {
+  std::string out;
+  out.reserve(text.size());
+  const char* end = text.data() + text.size();
+  const char* run = text.data();  // start of the well-formed run that p is in
+  bool ascii = true;
+  const auto close_run = [&](const char* stop) {
+    const std::string_view part(run, static_cast<size_t>(stop - run));
+    if (ascii) {
+      out.append(part);
+    } else {
+      append_normalized(out, part, form);
+    }
+    ascii = true;
+  };
+  for (const char* p = run; p < end;) {
+    const Utf8Step step = utf8_step(p, end);
+    if (step.kind != Utf8Step::Kind::character) {
+      close_run(p);
+      out.append(p, step.size);
+      run = p + step.size;
+    }
+    ascii = ascii && (step.kind != Utf8Step::Kind::character || step.size == 1);
+    p += step.size;
+  }
+  close_run(end);
+  return out;
+}
+
+bool composes_with_nothing_before(char32_t c) {
+  if (c < 0x300 || c > 0x10FFFF) return true;    // ASCII, Latin and an ill-formed byte
+  if (c >= 0x1160 && c <= 0x11FF) return false;  // Hangul vowels and finals
+  const utf8proc_property_t* p = utf8proc_get_property(static_cast<utf8proc_int32_t>(c));
+  const bool second_of_pair = p->comb_index != UINT16_MAX && p->comb_index >= 0x8000;
+  return p->combining_class == 0 && p->decomp_seqindex == UINT16_MAX && !second_of_pair;
+}
+
+void append_lower(std::string& out, char32_t c) {
+  if (c == 0x130) {  // the one character whose full lower-case mapping is longer than the simple one
+    out += "i\xCC\x87";
+    return;
+  }
+  append_utf8(out, static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(c))));
+}
+
+}  // namespace gannet

@@ -1,0 +1,82 @@
+// UTF-8 and the Unicode properties that tokenizers ask for (Unicode 14.0, utf8proc 2.8).
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace gannet {
+
+// What stands at the front of a non-empty byte range.
+struct Utf8Step {
+  enum class Kind : uint8_t {
+    character,  // a code point of `size` bytes
+    truncated,  // all `size` bytes that are left begin a character and do not end it
+    ill_formed  // `size` bytes (at least 1) that begin no character: one maximal subpart
+  };
+  Kind kind;
+  uint8_t size;
+  char32_t code_point;  // of a character
+};
+Utf8Step utf8_step(const char* p, const char* end);
+
+// Byte offset of the first byte that is not part of a well-formed character; nothing when all is well-formed.
+std::optional<size_t> first_invalid_utf8(std::string_view text);
+
+void append_utf8(std::string& out, char32_t code_point);
+
+// Properties of a character, as bits.
+enum CharBits : uint16_t {
+  kLetter = 1 << 0,       // general category L
+  kMark = 1 << 1,         // M
+  kNumber = 1 << 2,       // N
+  kPunctuation = 1 << 3,  // P
+  kSymbol = 1 << 4,       // S
+  kSpace = 1 << 5,        // White_Space
+  kNewline = 1 << 6,      // CR, LF
+  kAsciiLetter = 1 << 7,
+  kAsciiPunctuation = 1 << 8,  // the 32 printable ASCII characters that are no letter, digit or blank
+  kCased = 1 << 9,             // Lu, Ll, Lt
+};
+
+// A character with its properties. An ill-formed byte is a character of size 1 with code point kIllFormed and no
+// property.
+inline constexpr char32_t kIllFormed = 0x110000;
+struct Char {
+  char32_t code_point;
+  uint16_t bits;
+  uint8_t size;
+  bool is(unsigned any_of) const { return (bits & any_of) != 0; }
+};
+
+namespace detail {
+extern const std::array<uint16_t, 128> kAsciiBits;
+Char char_at_slow(const char* p, const char* end);
+}  // namespace detail
+
+// The character at p; needs p < end.
+inline Char char_at(const char* p, const char* end) {
+  const auto byte = static_cast<unsigned char>(*p);
+  if (byte < 128) return {byte, detail::kAsciiBits[byte], 1};
+  return detail::char_at_slow(p, end);
+}
+// The character that ends at `end`; needs begin < end.
+Char char_before(const char* begin, const char* end);
+
+// A word character of regular expressions (UTS 18: Alphabetic, M, Nd, Pc, Join_Control).
+bool is_word_char(char32_t code_point);
+
+enum class NormalForm { nfc, nfd, nfkc, nfkd };
+// Ill-formed bytes stay where they are and end what composes. Deterministic, Unicode 14.
+std::string normalized(std::string_view text, NormalForm form);
+
+// Whether a text may be cut before this character without changing the NFC or NFKC form of either part.
+bool composes_with_nothing_before(char32_t code_point);
+
+// Full lower-case mapping of each character alone (U+0130 gives two; no final-sigma rule).
+void append_lower(std::string& out, char32_t code_point);
+
+}  // namespace gannet
