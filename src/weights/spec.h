@@ -52,6 +52,7 @@ struct WeightSpec {
   Stored stored = Stored::bf16;
   Part part = Part::ffn;
   Fill fill = Fill::matrix;
+  bool optional = false;  // a checkpoint may lack it
 
   int64_t elements() const { return out * in; }
   int64_t bytes() const;  // codes and scales
