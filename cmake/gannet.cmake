@@ -1,8 +1,10 @@
 # Compile options and the few functions that every folder uses.
 
 set(GANNET_ISA_AVX2 -mavx2 -mfma -mf16c -mbmi2)
-set(GANNET_ISA_AVX512 ${GANNET_ISA_AVX2} -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vbmi -mavx512vnni
-    -Wno-maybe-uninitialized)   # GCC 12 warns inside its own avx512 headers
+set(GANNET_ISA_AVX512 ${GANNET_ISA_AVX2} -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vbmi -mavx512vnni)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  list(APPEND GANNET_ISA_AVX512 -Wno-maybe-uninitialized -Wno-uninitialized)   # GCC 12 warns inside its own headers
+endif()
 set(GANNET_ISA_AMX ${GANNET_ISA_AVX512} -mamx-tile -mamx-int8 -mamx-bf16)
 
 # Options for our own targets; third-party code is built without them.

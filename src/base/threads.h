@@ -31,18 +31,25 @@ class ThreadPool {
     run_erased([](const void* context, int thread) { (*static_cast<const F*>(context))(thread); }, &f);
   }
 
-  // Splits [0, n) into chunks of `grain` and calls f(begin, end) on them; threads take chunks as they get free.
-  // Which thread takes which chunk must not matter to the result.
+  // Splits [0, n) into chunks of `grain` and calls f(begin, end) on them; threads take chunks as they get free. Which
+  // thread takes which chunk must not matter to the result.
   template <class F>
   void parallel_for(int64_t n, int64_t grain, const F& f) {
+    parallel_chunks(n, grain, [&f](int, int64_t begin, int64_t end) { f(begin, end); });
+  }
+
+  // The same with the index of the thread, for workspaces: f(thread_idx, begin, end). A chunk may be larger than `grain`
+  // where one thread takes everything.
+  template <class F>
+  void parallel_chunks(int64_t n, int64_t grain, const F& f) {
     if (n <= 0) return;
-    if (n <= grain || n_threads_ == 1) return f(int64_t{0}, n);
+    if (n <= grain || n_threads_ == 1) return f(0, int64_t{0}, n);
     next_.store(0, std::memory_order_relaxed);
-    run([&](int) {
+    run([&](int thread) {
       while (true) {
         const int64_t begin = next_.fetch_add(grain, std::memory_order_relaxed);
         if (begin >= n) return;
-        f(begin, begin + grain < n ? begin + grain : n);
+        f(thread, begin, begin + grain < n ? begin + grain : n);
       }
     });
   }

@@ -19,6 +19,9 @@ struct AddArgs {
   View a, b, out;
 };
 
+// Aborts unless the arguments have the shapes and types of `op`. Every variant begins with it.
+void check_add(const Add& op, const AddArgs& args);
+
 using AddVariant = Variant<Add, AddArgs>;
 std::span<const AddVariant> add_cpu();
 std::span<const AddVariant> add_ref();

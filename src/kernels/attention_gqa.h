@@ -47,6 +47,9 @@ struct AttentionGqaArgs {
 // Arena bytes one call needs at most.
 int64_t attention_gqa_workspace_bytes(const AttentionGqa& op, int32_t rows, int32_t max_pos, int32_t n_threads);
 
+// Aborts unless the arguments have the shapes and types of `op`. Every variant begins with it.
+void check_attention_gqa(const AttentionGqa& op, const AttentionGqaArgs& args);
+
 using AttentionGqaVariant = Variant<AttentionGqa, AttentionGqaArgs>;
 std::span<const AttentionGqaVariant> attention_gqa_cpu();
 std::span<const AttentionGqaVariant> attention_gqa_ref();

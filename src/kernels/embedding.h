@@ -31,6 +31,9 @@ struct EmbeddingArgs {
   View out;
 };
 
+// Aborts unless the arguments have the shapes and types of `op`. Every variant begins with it.
+void check_embedding(const Embedding& op, const EmbeddingArgs& args);
+
 using EmbeddingVariant = Variant<Embedding, EmbeddingArgs>;
 std::span<const EmbeddingVariant> embedding_cpu();
 std::span<const EmbeddingVariant> embedding_ref();

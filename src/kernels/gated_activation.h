@@ -32,6 +32,9 @@ struct GatedActivationArgs {
   View out;
 };
 
+// Aborts unless the arguments have the shapes and types of `op`. Every variant begins with it.
+void check_gated_activation(const GatedActivation& op, const GatedActivationArgs& args);
+
 using GatedActivationVariant = Variant<GatedActivation, GatedActivationArgs>;
 std::span<const GatedActivationVariant> gated_activation_cpu();
 std::span<const GatedActivationVariant> gated_activation_ref();

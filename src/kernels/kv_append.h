@@ -26,6 +26,9 @@ struct KvAppendArgs {
   PagedRows plane;
 };
 
+// Aborts unless the arguments have the shapes and types of `op`. Every variant begins with it.
+void check_kv_append(const KvAppend& op, const KvAppendArgs& args);
+
 using KvAppendVariant = Variant<KvAppend, KvAppendArgs>;
 std::span<const KvAppendVariant> kv_append_cpu();
 std::span<const KvAppendVariant> kv_append_ref();

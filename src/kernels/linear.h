@@ -33,6 +33,9 @@ struct LinearArgs {
   View y;
 };
 
+// Aborts unless the views have the shapes and types of `op`. Every variant begins with it.
+void check_linear(const Linear& op, const LinearArgs& args);
+
 // Arena bytes one call with `rows` rows needs at most.
 int64_t linear_workspace_bytes(const Linear& op, int32_t rows, int32_t n_threads);
 

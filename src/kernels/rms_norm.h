@@ -27,6 +27,9 @@ struct RmsNormArgs {
   View out;
 };
 
+// Aborts unless the arguments have the shapes and types of `op`. Every variant begins with it.
+void check_rms_norm(const RmsNorm& op, const RmsNormArgs& args);
+
 using RmsNormVariant = Variant<RmsNorm, RmsNormArgs>;
 std::span<const RmsNormVariant> rms_norm_cpu();
 std::span<const RmsNormVariant> rms_norm_ref();

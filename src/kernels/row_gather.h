@@ -23,6 +23,9 @@ struct RowGatherArgs {
   View out;
 };
 
+// Aborts unless the arguments fit each other; bytes of a row. Every variant begins with it.
+int64_t check_row_gather(const RowGather& op, const RowGatherArgs& args);
+
 using RowGatherVariant = Variant<RowGather, RowGatherArgs>;
 std::span<const RowGatherVariant> row_gather_cpu();
 std::span<const RowGatherVariant> row_gather_ref();
