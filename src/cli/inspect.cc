@@ -193,7 +193,8 @@ Result<ModelSummary> summarise(const InspectOptions& options, const Checkpoint& 
   s.naming = naming_name(checkpoint.naming());
   s.tokenizer = tokenizer_of(checkpoint);
   const bool released = checkpoint.naming() == weights::Naming::released_v41;
-  GANNET_ASSIGN(const Described d, describe(s.family, checkpoint.config(), checkpoint.gguf(), s.path, released, s));
+  GANNET_ASSIGN(const Described d,
+                describe(s.family, checkpoint.config(), checkpoint.gguf(), checkpoint.config_path(), released, s));
   s.validation = weights::validate(checkpoint, d.specs, d.exact_types, kIgnored);
   if (options.check_scales) check_all_scales(checkpoint, d.specs, s.validation);
   count_types(checkpoint, s);

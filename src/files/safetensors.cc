@@ -173,41 +173,6 @@ class HeaderParser {
 
 using WeightMap = std::vector<std::pair<std::string, std::string>>;  // tensor, file
 
-// {"metadata": ..., "weight_map": {tensor: file}}
-Result<WeightMap> parse_index(std::string_view text, const std::string& name) {
-  JsonScan scan(text);
-  WeightMap map;
-  bool found = false;
-  const auto broken = [&] {
-    return Error{Errc::bad_file,
-                 fmt::format("{} is not an index of safetensors files, near byte {}", name, scan.offset())};
-  };
-  if (!simdjson::validate_utf8(text.data(), text.size()) || !scan.take('{')) return broken();
-  std::string scratch, scratch2;
-  do {
-    std::string_view key;
-    if (!scan.string(key, scratch) || !scan.take(':')) return broken();
-    if (key != "weight_map" || found) {
-      if (!scan.skip_value()) return broken();
-      continue;
-    }
-    found = true;
-    if (!scan.take('{')) return broken();
-    if (scan.take('}')) continue;
-    do {
-      std::string_view tensor, file;
-      if (!scan.string(tensor, scratch) || !scan.take(':') || !scan.string(file, scratch2)) return broken();
-      if (file.empty() || file.find('/') != std::string_view::npos || file.find('\0') != std::string_view::npos)
-        return Error{Errc::bad_file, fmt::format("{} puts tensor {} into {}, which is no plain file name", name,
-                                                 shown(tensor), shown(file))};
-      map.emplace_back(tensor, file);
-    } while (scan.take(','));
-    if (!scan.take('}')) return broken();
-  } while (scan.take(','));
-  if (!found || !scan.take('}') || !scan.at_end()) return broken();
-  return map;
-}
-
 // Where a path leads: one file, or an index.
 struct Source {
   std::filesystem::path file;
@@ -254,6 +219,41 @@ Result<std::vector<TensorInfo>> parse_safetensors(std::span<const std::byte> fil
   return HeaderParser(header, file_bytes.subspan(8 + header_bytes), file_name, file).run();
 }
 
+// {"metadata": ..., "weight_map": {tensor: file}}
+Result<WeightMap> parse_safetensors_index(std::string_view text, std::string_view name) {
+  JsonScan scan(text);
+  WeightMap map;
+  bool found = false;
+  const auto broken = [&] {
+    return Error{Errc::bad_file,
+                 fmt::format("{} is not an index of safetensors files, near byte {}", name, scan.offset())};
+  };
+  if (!simdjson::validate_utf8(text.data(), text.size()) || !scan.take('{')) return broken();
+  std::string scratch, scratch2;
+  do {
+    std::string_view key;
+    if (!scan.string(key, scratch) || !scan.take(':')) return broken();
+    if (key != "weight_map" || found) {
+      if (!scan.skip_value()) return broken();
+      continue;
+    }
+    found = true;
+    if (!scan.take('{')) return broken();
+    if (scan.take('}')) continue;
+    do {
+      std::string_view tensor, file;
+      if (!scan.string(tensor, scratch) || !scan.take(':') || !scan.string(file, scratch2)) return broken();
+      if (file.empty() || file.find('/') != std::string_view::npos || file.find('\0') != std::string_view::npos)
+        return Error{Errc::bad_file, fmt::format("{} puts tensor {} into {}, which is no plain file name", name,
+                                                 shown(tensor), shown(file))};
+      map.emplace_back(tensor, file);
+    } while (scan.take(','));
+    if (!scan.take('}')) return broken();
+  } while (scan.take(','));
+  if (!found || !scan.take('}') || !scan.at_end()) return broken();
+  return map;
+}
+
 Result<SafeTensors> SafeTensors::open(const std::filesystem::path& path) {
   GANNET_ASSIGN(const Source source, locate(path));
   SafeTensors set;
@@ -262,7 +262,7 @@ Result<SafeTensors> SafeTensors::open(const std::filesystem::path& path) {
   std::unordered_map<std::string_view, int32_t> shard_of;  // by file name, as the index spells it
   if (source.index) {
     GANNET_ASSIGN(const std::string text, read_file(source.file, kMaxIndexBytes));
-    GANNET_ASSIGN(map, parse_index(text, source.file.string()));
+    GANNET_ASSIGN(map, parse_safetensors_index(text, source.file.string()));
     for (const auto& [tensor, file] : map)
       if (shard_of.try_emplace(file, static_cast<int32_t>(paths.size())).second)
         paths.push_back(source.file.parent_path() / file);

@@ -24,6 +24,11 @@ namespace gannet::files {
 Result<std::vector<TensorInfo>> parse_safetensors(std::span<const std::byte> file_bytes, std::string_view file_name,
                                                   int32_t file);
 
+// The pairs (tensor, file) of an index, {"weight_map": {tensor: file}}. File names are plain: no folder in them.
+// Exposed for the fuzz target.
+Result<std::vector<std::pair<std::string, std::string>>> parse_safetensors_index(std::string_view text,
+                                                                                 std::string_view name);
+
 // Owns the mappings; immutable after open, any thread may read. TensorInfo pointers stay valid as long as this.
 class SafeTensors {
  public:

@@ -98,7 +98,7 @@ std::string family_of(const Json& config) {
 struct Checkpoint::Impl {
   Container container = Container::safetensors;
   Naming naming = Naming::llama;
-  std::string family, path;
+  std::string family, path, config_path;
   std::optional<Json> config;
   std::optional<files::SafeTensors> safetensors;
   std::optional<files::Gguf> gguf;
@@ -192,6 +192,7 @@ Result<Checkpoint> Checkpoint::open(const std::filesystem::path& path) {
     if (impl->family.empty())
       return Error{Errc::bad_file, fmt::format("{} has no model_type", config_path.string())};
     impl->config = std::move(*config);
+    impl->config_path = config_path.string();
     impl->naming = impl->family == "deepseek_v41" ? Naming::released_v41 : Naming::llama;
     GANNET_ASSIGN(impl->safetensors, files::SafeTensors::open(path));
     impl->payload_bytes = impl->safetensors->payload_bytes();
@@ -218,6 +219,7 @@ Naming Checkpoint::naming() const { return impl_->naming; }
 const std::string& Checkpoint::family() const { return impl_->family; }
 const std::string& Checkpoint::path() const { return impl_->path; }
 const Json* Checkpoint::config() const { return impl_->config ? &*impl_->config : nullptr; }
+std::string Checkpoint::config_path() const { return impl_->config_path; }
 const files::Gguf* Checkpoint::gguf() const { return impl_->gguf ? &*impl_->gguf : nullptr; }
 int64_t Checkpoint::payload_bytes() const { return impl_->payload_bytes; }
 std::span<const TensorInfo> Checkpoint::tensors() const { return impl_->tensors(); }

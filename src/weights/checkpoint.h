@@ -64,6 +64,7 @@ class Checkpoint {
   const std::string& family() const;
   const std::string& path() const;  // for messages
   const Json* config() const;       // parsed config.json; null for GGUF and synthetic
+  std::string config_path() const;  // for messages; empty where config() is null
   const files::Gguf* gguf() const;  // null unless GGUF
 
   bool has(std::string_view name) const;

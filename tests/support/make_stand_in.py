@@ -39,7 +39,7 @@ TINY = dict(
     num_experts_per_tok=2, sliding_window=16, compress_ratios=[0, 0, 2, 2, 2, 2, 1, 1, 1, 1, 0, 0],
     kv_source_layer_ids=[2, 4, 6], index_source_layer_ids=[2, 4, 6, 8], index_n_heads=16, index_head_dim=32,
     index_topk=16, candidate_source_layer_id=6, candidate_topk_blocks=3, engram_layer_ids=[1, 4],
-    engram_vocab_size=64, engram_n_heads=2, engram_head_dim=32, engram_num_embeddings=[487, 683],
+    engram_vocab_size=64, engram_n_heads=2, engram_head_dim=32, engram_num_embeddings=[462, 630],
     engram_compressed_vocab_size=300, num_nextn_predict_layers=2, dspark_noise_token_id=319,
     dspark_target_layer_ids=[7, 8, 9], dspark_markov_rank=32, dspark_n_routed_experts=4, dspark_num_experts_per_tok=2,
     max_position_embeddings=4096)
