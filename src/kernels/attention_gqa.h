@@ -18,7 +18,7 @@
 // Error  about (D/16 + 10) * 2^-24 * scale * sum_d |q_d k_d| in a score, and so that times |value| in the result;
 // plus
 //        (n_keys/256 + 300) * 2^-24 * max |value|, plus half an ulp of out's type.
-// Refuses at plan time: H not a multiple of G, D not a multiple of 16 (the reference takes any D), D > 512.
+// Refuses at plan time: H not a multiple of G. A D over 512 or not a multiple of 16 is left to the reference.
 // Source Vaswani et al. 2017; Ainslie et al. 2023 (grouped queries); Beltagy et al. 2020 (sliding window).
 #pragma once
 

@@ -156,6 +156,7 @@ struct Simd {
     return _mm_unpacklo_ps(_mm_shuffle_ps(_mm256_castps256_ps128(one), _mm256_castps256_ps128(one), 0x08),
                            _mm_shuffle_ps(_mm256_extractf128_ps(one, 1), _mm256_extractf128_ps(one, 1), 0x08));
   }
+  static __m128 mul4(__m128 a, float b) { return _mm_mul_ps(a, _mm_set1_ps(b)); }
 
  private:
   static I head(int n) {  // all ones in the first n lanes

@@ -140,6 +140,7 @@ struct Simd {
     return _mm_unpacklo_ps(_mm_shuffle_ps(_mm256_castps256_ps128(one), _mm256_castps256_ps128(one), 0x08),
                            _mm_shuffle_ps(_mm256_extractf128_ps(one, 1), _mm256_extractf128_ps(one, 1), 0x08));
   }
+  static __m128 mul4(__m128 a, float b) { return _mm_mul_ps(a, _mm_set1_ps(b)); }
 
  private:
   static F widen(__m256i a) { return as_float(shl<16>(_mm512_cvtepu16_epi32(a))); }
