@@ -9,7 +9,8 @@ set(GANNET_ISA_AMX ${GANNET_ISA_AVX512} -mamx-tile -mamx-int8 -mamx-bf16)
 
 # Options for our own targets; third-party code is built without them.
 function(gannet_target_options target)
-  target_compile_options(${target} PRIVATE -Wall -Wextra -Wshadow=local -Wnon-virtual-dtor -ffp-contract=off
+  target_compile_options(${target} PRIVATE -Wall -Wextra $<$<CXX_COMPILER_ID:GNU>:-Wshadow=local>
+                         -Wnon-virtual-dtor -ffp-contract=off
                          -Wno-missing-field-initializers   # designated initialisers rely on the defaults
                          $<$<BOOL:${GANNET_WERROR}>:-Werror>)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
