@@ -1,0 +1,80 @@
+#include "text/template_text.h"
+
+#include <algorithm>
+
+namespace gannet {
+
+TextOwner TemplateText::owner_at(size_t byte) const {
+  const auto run =
+      std::upper_bound(runs_.begin(), runs_.end(), byte, [](size_t at, const Run& r) { return at < r.end; });
+  return run == runs_.end() ? TextOwner::client_owned : run->owner;
+}
+
+bool TemplateText::any_client() const {
+  return std::ranges::any_of(runs_, [](const Run& run) { return run.owner == TextOwner::client_owned; });
+}
+
+void TemplateText::append(std::string_view bytes, TextOwner owner) {
+  if (bytes.empty()) return;
+  bytes_ += bytes;
+  if (!runs_.empty() && runs_.back().owner == owner)
+    runs_.back().end = bytes_.size();
+  else
+    runs_.push_back({bytes_.size(), owner});
+}
+
+void TemplateText::append_range(const TemplateText& other, size_t begin, size_t end) {
+  auto run = std::upper_bound(other.runs_.begin(), other.runs_.end(), begin,
+                              [](size_t at, const Run& r) { return at < r.end; });
+  while (begin < end && run != other.runs_.end()) {
+    const size_t stop = std::min(end, run->end);
+    append(std::string_view(other.bytes_).substr(begin, stop - begin), run->owner);
+    begin = stop;
+    ++run;
+  }
+}
+
+TemplateText TemplateText::sub(size_t begin, size_t end) const {
+  TemplateText out;
+  out.append_range(*this, begin, end);
+  return out;
+}
+
+int64_t count_code_points(std::string_view text) {
+  return std::count_if(text.begin(), text.end(), starts_code_point);
+}
+
+size_t code_point_offset(std::string_view text, int64_t index) {
+  size_t i = 0;
+  for (; i < text.size(); ++i) {
+    if (!starts_code_point(text[i])) continue;
+    if (index-- == 0) return i;
+  }
+  return i;
+}
+
+uint32_t code_point_at(std::string_view text, size_t i, size_t& length) {
+  const auto byte = [&](size_t k) { return static_cast<uint32_t>(static_cast<unsigned char>(text[k])); };
+  const uint32_t lead = byte(i);
+  const size_t n = lead < 0x80                    ? 1
+                   : lead >= 0xC2 && lead <= 0xDF ? 2
+                   : (lead & 0xF0) == 0xE0        ? 3
+                   : lead >= 0xF0 && lead <= 0xF4 ? 4
+                                                  : 0;
+  length = 1;
+  if (n < 2 || i + n > text.size()) return lead;
+  uint32_t value = lead & (0x7Fu >> n);
+  for (size_t k = 1; k < n; ++k) {
+    if ((byte(i + k) & 0xC0) != 0x80) return lead;
+    value = value << 6 | (byte(i + k) & 0x3F);
+  }
+  length = n;
+  return value;
+}
+
+bool is_python_space(uint32_t c) {
+  return (c >= 0x09 && c <= 0x0D) || (c >= 0x1C && c <= 0x20) || c == 0x85 || c == 0xA0 || c == 0x1680 ||
+         (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F || c == 0x3000;
+}
+
+}  // namespace gannet
