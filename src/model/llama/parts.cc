@@ -1,0 +1,53 @@
+#include "model/llama/parts.h"
+
+#include <fmt/format.h>
+
+#include <limits>
+
+namespace gannet::llama {
+
+Result<Projection> Projection::load(Loader& loader, const std::string& name, int64_t out, int64_t in, bool bias) {
+  constexpr int64_t kMax = std::numeric_limits<int32_t>::max();
+  if (out > kMax || in > kMax)
+    return Error{Errc::unsupported, fmt::format("{}: [{}, {}] is larger than a matrix may be", name, out, in)};
+  Projection p;
+  GANNET_ASSIGN(p.weight_, loader.checkpoint.matrix(name + ".weight", out, in));
+  if (bias) {
+    GANNET_ASSIGN(p.bias_, loader.checkpoint.floats(name + ".bias", out));
+  }
+  p.linear_ = plan(Linear{p.weight_.format, static_cast<int32_t>(out), static_cast<int32_t>(in)}, loader.machine);
+  loader.weight_bytes += p.weight_.bytes();
+  return p;
+}
+
+void Projection::forward(Pass& pass, View x, View y) const {
+  linear_({x, weight_, bias_.empty() ? nullptr : bias_.data(), y}, pass.exec);
+}
+
+View Projection::forward(Pass& pass, View x) const {
+  const View y = pass.tensor(x.dim(0), weight_.out);
+  forward(pass, x, y);
+  return y;
+}
+
+int64_t Projection::workspace_bytes(int32_t rows, int32_t n_threads) const {
+  return linear_workspace_bytes(linear_.op, rows, n_threads);
+}
+
+Result<Norm> Norm::load(Loader& loader, const std::string& name, int32_t width) {
+  Norm n;
+  GANNET_ASSIGN(n.weight_, loader.checkpoint.floats(name + ".weight", width));
+  const Config& c = loader.config;
+  n.norm_ = plan(RmsNorm{width, static_cast<float>(c.rms_eps), c.norm_plus_one ? 1.0f : 0.0f}, loader.machine);
+  return n;
+}
+
+void Norm::forward(Pass& pass, View x, View y) const { norm_({x, weight_.data(), y}, pass.exec); }
+
+View Norm::forward(Pass& pass, View x) const {
+  const View y = pass.tensor(x.dim(0), x.dim(1));
+  forward(pass, x, y);
+  return y;
+}
+
+}  // namespace gannet::llama
