@@ -22,7 +22,8 @@ void rope_table(const int32_t* pos, int32_t n_rows, const float* frequency, int3
 
 void check_rope(const Rope& op, const RopeArgs& args) {
   check_heads(args.x, args.x.dim(0), op.heads, op.head_dim, op.x);
-  GANNET_CHECK(args.table != nullptr || (args.pos != nullptr && args.frequency != nullptr) || args.x.dim(0) == 0);
+  GANNET_CHECK(args.table != nullptr || (args.pos != nullptr && args.frequency != nullptr) ||
+               args.x.dim(0) * op.rotary == 0);
 }
 
 Planned<Rope, RopeArgs> plan(const Rope& op, const Machine& machine) {
