@@ -64,6 +64,8 @@ def load(path):
     return json.load(open(path))["text_config"]
 
 
+UNSTACKED = {"embed", "head", "norm", "main_proj", "main_norm", "draft_norm", "markov_embed", "markov_head", "confidence"}
+
 # Storage kinds: how a tensor is written. bytes per element, scales included.
 BYTES = dict(f32=4.0, bf16=2.0, fp8=1 + 1 / 1024, row8=1 + 1 / 32, fp4=0.5 + 1 / 32)
 
