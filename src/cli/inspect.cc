@@ -265,20 +265,15 @@ int inspect(const InspectOptions& options) {
   return 1;
 }
 
-int inspect_main(int argc, char** argv) {
-  CLI::App app{"What is in a model file, checked against its config without loading it", "gannet inspect"};
-  InspectOptions options;
-  app.add_option("path", options.path, "GGUF or safetensors file, folder of a model, or a config.json")->required();
-  app.add_flag("--json", options.json, "One JSON object instead of a table");
-  app.add_flag("--tensors", options.tensors, "List every tensor first");
-  app.add_flag("--check-scales", options.check_scales,
-               "Also read every scale and refuse NaN (reads much of the file)");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  }
-  return inspect(options);
+std::shared_ptr<InspectOptions> add_inspect(CLI::App& app) {
+  auto options = std::make_shared<InspectOptions>();
+  app.add_option("path", options->path, "GGUF or safetensors file, folder of a model, or a config.json")
+      ->required();
+  app.add_flag("--json", options->json, "one JSON object instead of a table");
+  app.add_flag("--tensors", options->tensors, "list every tensor first");
+  app.add_flag("--check-scales", options->check_scales,
+               "also read every scale and refuse NaN (reads much of the file)");
+  return options;
 }
 
 }  // namespace gannet::cli

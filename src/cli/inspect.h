@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -11,6 +12,10 @@
 #include "base/result.h"
 #include "weights/checkpoint.h"
 #include "weights/validate.h"
+
+namespace CLI {
+class App;
+}
 
 namespace gannet::cli {
 
@@ -50,9 +55,9 @@ std::string summary_table(const ModelSummary& summary);
 std::string summary_json(const ModelSummary& summary);
 std::string tensor_list(const weights::Checkpoint& checkpoint, bool json);  // JSON: one object a line
 
+// Adds the command's flags to `app`; they live as long as the result.
+std::shared_ptr<InspectOptions> add_inspect(CLI::App& app);
 // Runs the command. 0: valid; 1: unreadable or invalid, with a sentence on stderr.
 int inspect(const InspectOptions& options);
-// The same from arguments; argv[0] is the command's name. 2: bad usage.
-int inspect_main(int argc, char** argv);
 
 }  // namespace gannet::cli

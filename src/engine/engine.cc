@@ -88,9 +88,11 @@ TokenEvent Engine::sample(RequestId id, Running& running, View logits) {
   const std::vector<int32_t>& tokens = *scheduler_.tokens(id);
   const auto n_generated = static_cast<int32_t>(tokens.size()) - running.n_prompt;
   const std::span<const float> row(logits.as<float>(), static_cast<size_t>(logits.dim(0)));
-  auto sampled = sampler_.sample(
-      row, running.sampling,
-      {.counts = &running.counts, .n_generated = n_generated, .token_index = static_cast<uint32_t>(tokens.size())});
+  auto sampled = sampler_.sample(row, running.sampling,
+                                 {.counts = &running.counts,
+                                  .n_generated = n_generated,
+                                  .token_index = static_cast<uint32_t>(tokens.size()),
+                                  .mask = options_.token_mask});
   TokenEvent event{.id = id};
   if (!sampled) {
     event.finished = FinishReason::failed;

@@ -46,6 +46,7 @@ struct EngineOptions {
   int64_t kv_bytes = 0;     // 0: what max_seqs requests of max_context tokens need
   int n_threads = 0;
   sched::Policy policy = sched::Policy::first_come;
+  std::vector<uint32_t> token_mask;  // one bit an id that may be sampled; empty: all
 };
 
 class Engine {
@@ -65,6 +66,7 @@ class Engine {
   int32_t cached_tokens(RequestId id) const { return scheduler_.cached_tokens(id); }
   sched::SchedulerCounts counts() const { return scheduler_.counts(); }
   Executor& executor() { return *executor_; }
+  const kv::BlockPool& pool() const { return pool_; }
   const EngineOptions& options() const { return options_; }
 
  private:

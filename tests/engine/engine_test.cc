@@ -12,13 +12,13 @@ namespace {
 using test::toy_greedy;
 using test::ToyModel;
 
-struct Run {
+struct Outcome {
   std::map<RequestId, std::vector<int32_t>> text;
   std::map<RequestId, FinishReason> finished;
 };
 
-Run drain(Engine& engine) {
-  Run run;
+Outcome drain(Engine& engine) {
+  Outcome run;
   while (engine.step([&](const TokenEvent& event) {
     EXPECT_FALSE(run.finished.contains(event.id)) << "an event after the last one";
     run.text[event.id].push_back(event.sampled.token);
@@ -59,7 +59,7 @@ TEST(Engine, TextIsTheModelsTextInAnyCrowd) {
       ASSERT_TRUE(id.has_value());
       asked[*id] = {prompt, max_tokens};
     }
-    const Run run = drain(*engine);
+    const Outcome run = drain(*engine);
     for (const auto& [id, want] : asked) {
       EXPECT_EQ(run.text.at(id), toy_greedy(want.first, want.second));
       EXPECT_EQ(run.finished.at(id), FinishReason::length);
@@ -76,7 +76,7 @@ TEST(Engine, ARepeatedPromptRunsOnlyItsLastBlock) {
   drain(*engine);
   EXPECT_EQ(model.rows_run, 9);
   ASSERT_TRUE(engine->submit(greedy(prompt, 1)).has_value());
-  const Run run = drain(*engine);
+  const Outcome run = drain(*engine);
   EXPECT_EQ(model.rows_run, 9 + 1);
   EXPECT_EQ(run.text.begin()->second, toy_greedy(prompt, 1));
 }
@@ -88,7 +88,7 @@ TEST(Engine, StopTokensEndTheText) {
   GenerateRequest request = greedy({1}, 10);
   request.sampling.stop_token_ids = {all[3]};
   ASSERT_TRUE(engine->submit(request).has_value());
-  const Run run = drain(*engine);
+  const Outcome run = drain(*engine);
   const auto& text = run.text.begin()->second;
   EXPECT_EQ(text.back(), all[3]);
   EXPECT_EQ(text.size(), static_cast<size_t>(std::find(all.begin(), all.end(), all[3]) - all.begin()) + 1);

@@ -222,8 +222,9 @@ class Parser {
     if (value == nullptr) return ok();
     std::vector<int64_t> ids;
     if (value->is_array()) {
-      GANNET_ASSIGN(const auto list, eos.integers({"eos_token_id"}, 0, 1 << 24));
-      ids = *list;
+      auto list = eos.integers({"eos_token_id"}, 0, 1 << 24);
+      if (!list) return list.error();
+      ids = list->value();
     } else {
       GANNET_ASSIGN(const int64_t id, eos.integer({"eos_token_id"}, std::nullopt, 0, 1 << 24));
       ids = {id};

@@ -1,0 +1,57 @@
+// Flags that several commands share, and the way commands report.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "engine/engine.h"
+#include "engine/loaded_model.h"
+
+namespace CLI {
+class App;
+}
+
+namespace gannet::cli {
+
+// Which model, where it runs, and with which numerics.
+struct ModelFlags {
+  std::string model;             // empty: the default model
+  std::string weights = "file";  // or "synthetic"
+  uint64_t weights_seed = 1;
+  std::string numerics = "precise";
+  std::string chat_template = "auto";
+  std::string isa;  // cap on the instruction set
+  int threads = 0;
+  int32_t context = 0;  // 0: what the model allows, at most kDefaultContext
+};
+constexpr int32_t kDefaultContext = 8192;
+void add_model_flags(CLI::App& app, ModelFlags& flags);
+
+struct SamplingFlags {
+  double temperature = 0.7, top_p = 1, min_p = 0;
+  int32_t top_k = 0;
+  double repetition_penalty = 1, presence_penalty = 0, frequency_penalty = 0;
+  std::vector<std::string> logit_bias;  // "ID=VALUE"
+  uint64_t seed = 0;
+  int32_t max_tokens = 0;  // 0: until the model stops or the context is full
+};
+void add_sampling_flags(CLI::App& app, SamplingFlags& flags);
+Result<sample::SamplingParams> sampling_params(const SamplingFlags& flags);
+
+// A model with an engine around it.
+struct Loaded {
+  Machine machine;
+  std::unique_ptr<engine::LoadedModel> model;
+  std::unique_ptr<engine::Engine> engine;
+};
+Result<Loaded> load(const ModelFlags& flags, int32_t max_seqs);
+
+// Path of the default model: models/ beside the working directory or the binary, or where GANNET_MODELS points.
+Result<std::string> default_model();
+
+// Prints "gannet: MESSAGE" to stderr; returns 1.
+int fail(const Error& error);
+
+}  // namespace gannet::cli
