@@ -76,7 +76,7 @@ struct HcMean {
 };
 struct HcMeanArgs {
   View h;
-  const int32_t* row_index = nullptr;  // [T] row of `out`
+  const int32_t* row_index = nullptr;  // [T] row of `out`; nullptr: the same
   const uint8_t* row_flags = nullptr;  // [T] rows without `flag` are left out
   uint8_t flag = 0;
   View out;  // [*, C]

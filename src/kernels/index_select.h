@@ -15,11 +15,12 @@
 //             i32 [T]. The layer's own selection is made from all visible rows.
 //   restrict  only visible rows of the blocks in `candidates` are eligible.
 //
-// Sum      each query . key in fp32 by rising channel, one fused multiply-add each; heads added by rising head:
-//          one product weight * relu, then one fused multiply-add. ref: double.
-// Error    |score - exact| <= (w + H + 2) 2^-24 sum_h |weight_h| sum_c |q_c k_c|; two rows nearer than that may
-// swap. Refuses  at plan time: topk < 1; a role without block_size and max_blocks. Source   DeepSeek-V4.1 sparse
-// attention; scores in fp32 (the released code uses bf16 and so has more ties).
+// Sum      each query . key in 16 fp32 lanes as in linear.h; weight * relu in 16 lanes (head h in lane h % 16, by
+// rising
+//          head, one fused multiply-add each), then the tree of linear.h. ref: double.
+// Error    |score - exact| <= ((w + H) / 16 + 10) 2^-24 sum_h |weight_h| sum_c |q_c k_c|; two rows nearer than that
+// may swap. Refuses  at plan time: topk < 1; a role without block_size and max_blocks. Source   DeepSeek-V4.1
+// sparse attention; scores in fp32 (the released code uses bf16 and so has more ties).
 #pragma once
 
 #include "kernels/kv_view.h"

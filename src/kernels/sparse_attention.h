@@ -11,14 +11,14 @@
 //
 // A token that is both in the window and in a selected row counts twice; that is the model.
 //
-// Sum      keys in rising position, then in rising compressed row; q . row in 16 fp32 lanes as in linear.h; P.V and
-// the
-//          denominator by that order of keys, one fused multiply-add (one addition) each; the sink last. So a row's
-//          bits depend on its keys alone. ref: double.
+// Sum      keys in rising position, then in rising compressed row; q . row in 16 fp32 lanes as in linear.h; P.V by
+// that
+//          order of keys, one fused multiply-add each; the denominator in 16 lanes (the j-th key in lane j % 16),
+//          then the tree of linear.h, the sink last. So a row's bits depend on its keys alone. ref: double.
 // Error    about (D/16 + 8) 2^-24 scale sum |q_c k_c| in a score and so that times |row| in out, plus 2 n_keys
 // 2^-24
 //          max |row|, plus half an ulp of out's type; with round_p a P may flip to the neighbouring bf16.
-// Refuses  at plan time: window < 1.
+// Refuses  at plan time: window < 1. Variants other than ref take widths that are multiples of 32.
 // Source   DeepSeek-V4.1 (CSA2), DeepSeek-V3.2 for the sink.
 #pragma once
 

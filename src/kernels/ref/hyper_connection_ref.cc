@@ -88,7 +88,7 @@ void mean(const HcMean& op, const HcMeanArgs& args, Exec&) {
       double sum = 0;
       for (int32_t s = 0; s < op.streams; ++s) sum += at(args.h, t, s * int64_t{op.width} + c);
       const auto out = static_cast<float>(sum / op.streams);
-      write_row(&out, args.out, args.row_index[t], c, 1);
+      write_row(&out, args.out, args.row_index == nullptr ? t : args.row_index[t], c, 1);
     }
   }
 }
