@@ -46,14 +46,21 @@ std::string_view trimmed(std::string_view s) {
 // Builds the tree from simdjson's on-demand cursor.
 class Reader {
  public:
+  explicit Reader(int max_depth) : depth_left_(max_depth) {}
+
   simdjson::error_code read(od::value value, Json& out) {
     od::json_type type;
     if (auto error = value.type().get(type)) return error;
     switch (type) {
       case od::json_type::object:
-        return read_object(value, out);
-      case od::json_type::array:
-        return read_array(value, out);
+      case od::json_type::array: {
+        // The on-demand parser does not count depth: without a limit of our own a deep document exhausts the stack.
+        if (depth_left_ == 0) return simdjson::DEPTH_ERROR;
+        --depth_left_;
+        const auto error = type == od::json_type::object ? read_object(value, out) : read_array(value, out);
+        ++depth_left_;
+        return error;
+      }
       case od::json_type::string: {
         std::string_view text;
         if (auto error = value.get_string().get(text)) return error;
@@ -108,6 +115,8 @@ class Reader {
     }
     return simdjson::SUCCESS;
   }
+
+  int depth_left_;
 };
 
 std::string shortest(double value) {
@@ -256,7 +265,7 @@ Result<Json> Json::parse(std::string_view text, int max_depth) {
   if (type == od::json_type::object || type == od::json_type::array) {
     od::value root;
     code = document.get_value().get(root);
-    if (!code) code = Reader().read(root, json);
+    if (!code) code = Reader(max_depth).read(root, json);
   } else if (type == od::json_type::string) {
     std::string_view value;
     code = document.get_string().get(value);
