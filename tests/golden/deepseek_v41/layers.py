@@ -1,45 +1,40 @@
 """Goldens of single layers, and how far a right fp32 implementation may be from them.
 
-Every layer is run from the stored output of the one before it, so that a flipped code of a cache or a bf16 rounding
-that went the other way stays inside one layer. What such flips may do is measured, not guessed: the transcription
-runs the same layers SAMPLES times with every fp32 sum disturbed at random within its own error bound (Reference
-`jitter`). The bound of a tensor is FACTOR times the largest deviation seen (docs/numerics.md says why that covers an
-implementation's single run). Discrete choices are `decided` where their score gap exceeds the bound of the scores;
-undecided rows are left out of every comparison.
+Every layer is run from the stored output of the one before it, so that a flipped code of a cache, or a bf16 rounding
+that went the other way, stays inside one layer. What such flips may do is computed, not guessed: the transcription runs
+the same layers again and again with every fp32 result disturbed at random by its own rounding error (Reference
+`jitter`). docs/numerics.md has the argument, the meaning of the bounds, and their use.
 """
 import numpy as np
 
 from formats import bf16, f32, i32
+from prompts import DRAWS, draw
 
-SAMPLES, FACTOR = 16, 2.0
-PROMPT = "image"
+SAMPLES, FACTOR = 24, 2.0
+POOL_PROMPTS, POOL_SAMPLES = 4, 6  # for the bounds of values: prompts as they come, choices decided or not
+N_TOKENS = 44
 # Values that are rounded to bf16 in the modes that round.
-ROUNDED = ("streams", "engram_out", "attn_out", "ffn_out", "window_rows", "rows", "index_keys")
+ROUNDED = ("streams", "engram_out", "attn_out", "ffn_out", "window_rows", "rows", "index_keys", "taps", "final_norm",
+           "embeddings")
+VALUES = ("streams", "pre_mix", "engram_out", "attn_out", "ffn_out", "ffn.route_weights", "taps", "final_norm", "logits")
+# Cache rows: the largest step between two neighbouring codes, as a share of the largest magnitude of a block.
+CODED = {"window_rows": 1 / 7, "rows": 3 / 8, "index_keys": 2 / 3}
 
 
-def padded(lists, width):
-    out = np.full((len(lists), width), -1)
-    for t, row in enumerate(lists):
-        out[t, :len(row)] = row
-    return out
-
-
-def run_layers(case, mode, inputs=None, jitter=None):
-    """Every layer's values. Without `inputs` each layer takes what the one before gave; else the stored streams."""
-    ids, is_image, span, _ = case.prompts[PROMPT]
+def run_layers(case, prompt, mode, inputs=None, jitter=None):
+    """Values of every layer. Without `inputs` a layer takes what the one before gave; else the stored streams."""
     model, c = case.model(mode, jitter), case.config
-    positions, rows = np.arange(len(ids)), model.engram_rows(ids, is_image)
-    x = model.w["embed.weight"][ids]
-    x[is_image] = span
+    positions, rows = np.arange(len(prompt.ids)), model.engram_rows(prompt.ids, prompt.is_image)
+    x = model.w["embed.weight"][prompt.ids]
+    x[prompt.is_image] = prompt.span
     h, pre = model.start(x)
-    out = {"embeddings": x, "engram_rows": rows}
-    taps = {}
+    out, taps = {"embeddings": x, "engram_rows": rows}, {}
     for layer in range(c["num_hidden_layers"]):
         at = f"layers.{layer}"
         if inputs is not None and layer:
             h, pre = inputs[f"layers.{layer - 1}.streams"], inputs[f"layers.{layer - 1}.pre_mix"]
         model.trace = {}
-        h, pre, entering = model.layer(layer, h, pre, positions, is_image, rows)
+        h, pre, entering = model.layer(layer, h, pre, positions, prompt.is_image, rows)
         out |= model.trace
         if layer in c["kv_source_layer_ids"]:
             out |= {f"{at}.rows": model.rows[layer], f"{at}.index_keys": model.index_keys[layer]}
@@ -52,78 +47,133 @@ def run_layers(case, mode, inputs=None, jitter=None):
     return out
 
 
-def _deviation(a, b):
+def kind_of(name):
+    return name.split(".", 2)[-1] if name.startswith("layers.") else name
+
+
+def _moves(a, b):
     """Largest |a - b| of each row."""
-    return np.abs(np.where(np.isfinite(a), a, 0) - np.where(np.isfinite(b), b, 0)).reshape(len(a), -1).max(1)
+    return np.abs(a - b).reshape(len(a), -1).max(1)
 
 
-class Spread:
-    """Deviations of disturbed runs from the exact one: score bounds first, then the values of decided rows."""
+def same_choices(config, run, exact, layer):
+    """Rows in which two runs chose the same experts, rows and candidates, as far as this layer depends on them."""
+    same = np.all(run[f"layers.{layer}.ffn.route_ids"] == exact[f"layers.{layer}.ffn.route_ids"], 1)
+    if config["compress_ratios"][layer]:
+        at = f"layers.{max(s for s in config['index_source_layer_ids'] if s <= layer)}.selected"
+        same &= np.array([np.array_equal(a, b) for a, b in zip(run[at], exact[at])])
+    return same
 
-    def __init__(self, case, mode, exact):
-        self.c, self.exact = case.config, exact
-        self.runs = [run_layers(case, mode, exact, np.random.default_rng(7000 + s)) for s in range(SAMPLES)]
-        self.n = len(exact["embeddings"])
 
-    def score_bound(self, name):
-        """Of each row: FACTOR times the largest move of a score, twice because two scores are compared."""
-        return 2 * FACTOR * np.max([_deviation(run[name], self.exact[name]) for run in self.runs], 0)
+class Bounds:
+    """The largest and the root-mean-square deviation of each kind of value; of cache rows the number of flips."""
 
-    def decided(self, layer):
-        """(rows whose experts are decided, rows whose selection is decided) of a layer."""
-        c, at = self.c, f"layers.{layer}"
-        routed = self.exact[f"{at}.ffn.route_gap"] > self.score_bound(f"{at}.ffn.route_scores")
-        selected = np.ones(self.n, bool)
-        if c["compress_ratios"][layer]:
-            index = f"layers.{max(s for s in c['index_source_layer_ids'] if s <= layer)}"
-            selected = self.exact[f"{index}.select_gap"] > self.score_bound(f"{index}.index_scores")
-            publisher = c["candidate_source_layer_id"]
-            if 0 <= publisher < layer and index != f"layers.{publisher}":
-                at = f"layers.{publisher}"
-                selected &= self.exact[f"{at}.candidate_gap"] > self.score_bound(f"{at}.index_scores")
-        return routed, selected
+    def __init__(self, config):
+        self.c, self.worst, self.rms, self.flips = config, {}, {}, {}
 
-    def value_bound(self, name, rows):
-        """The largest deviation of any of these rows, over the runs that made the exact run's choices there."""
-        deviation = [_deviation(run[name], self.exact[name])[rows] for run in self.runs]
-        return FACTOR * np.max(deviation) if rows.any() else 0.0
+    def add(self, run, exact):
+        for name, value in run.items():
+            kind = kind_of(name)
+            if kind in CODED:
+                self.flips[kind] = max(self.flips.get(kind, 0), int((value != exact[name]).sum()))
+            elif kind in VALUES:
+                gap = value - exact[name]
+                if name.startswith("layers."):
+                    gap = gap[same_choices(self.c, run, exact, int(name.split(".")[1]))]
+                self.worst[kind] = max(self.worst.get(kind, 0), np.abs(gap).max())
+                self.rms[kind] = max(self.rms.get(kind, 0), np.sqrt((gap * gap).mean()))
+
+    def tensors(self, exact):
+        out = {f"bounds.{k}": f32([FACTOR * self.worst[k], FACTOR * self.rms[k]]) for k in self.worst}
+        for kind, share in CODED.items():
+            largest = max(np.abs(v).max() for name, v in exact.items() if kind_of(name) == kind)
+            out[f"bounds.{kind}"] = f32([share * largest, FACTOR * self.flips[kind] + 4])
+        return out
+
+
+class Margins:
+    """Whether the choices of a run are beyond what rounding may change."""
+
+    def __init__(self, config, exact):
+        self.c, self.exact, self.moves = config, exact, {}
+
+    def add(self, run):
+        for name in run:
+            if kind_of(name) in ("index_scores", "ffn.route_scores"):
+                self.moves[name] = np.maximum(self.moves.get(name, 0), _moves(run[name], self.exact[name]))
+
+    def undecided(self):
+        """Number of (row, layer) pairs with a choice whose gap is below the bound of its two scores."""
+        clear = lambda gap, scores: self.exact[gap] > 2 * FACTOR * self.moves[scores]
+        n = 0
+        for layer in range(self.c["num_hidden_layers"]):
+            at = f"layers.{layer}"
+            good = clear(f"{at}.ffn.route_gap", f"{at}.ffn.route_scores")
+            for gap in ("select_gap", "candidate_gap"):
+                if f"{at}.{gap}" in self.exact:
+                    good &= clear(f"{at}.{gap}", f"{at}.index_scores")
+            n += int((~good).sum())
+        return n
+
+
+def draw_prompt(case, mode, attempt):
+    prompt = draw(case, np.random.default_rng([case.seed, 5, attempt]), N_TOKENS, with_image=True)
+    return prompt, run_layers(case, prompt, mode)
+
+
+def disturbed(case, prompt, mode, exact, sample):
+    return run_layers(case, prompt, mode, exact, np.random.default_rng([7, sample]))
+
+
+def value_bounds(case, mode):
+    bounds = Bounds(case.config)
+    for attempt in range(POOL_PROMPTS):
+        prompt, exact = draw_prompt(case, mode, 1000 + attempt)
+        for sample in range(POOL_SAMPLES):
+            bounds.add(disturbed(case, prompt, mode, exact, sample), exact)
+    return bounds
+
+
+def decided_prompt(case, mode, bounds):
+    """The first drawn prompt whose choices are all decided, so that a test may ask for equal choices everywhere."""
+    for attempt in range(DRAWS):
+        prompt, exact = draw_prompt(case, mode, attempt)
+        margins = Margins(case.config, exact)
+        for sample in range(SAMPLES):
+            run = disturbed(case, prompt, mode, exact, sample)
+            margins.add(run)
+            if margins.undecided():
+                break
+            bounds.add(run, exact)
+        else:
+            print(f"  layers, {mode}: draw {attempt}", flush=True)
+            return prompt, exact
+    raise AssertionError((case.name, mode, "no decided prompt in", DRAWS, "draws"))
+
+
+def padded(lists, width):
+    out = np.full((len(lists), width), -1)
+    for t, row in enumerate(lists):
+        out[t, :len(row)] = row
+    return out
 
 
 def layer_goldens(case, mode):
-    """(tensors for the file, number of rows decided, number of rows in all)."""
-    exact = run_layers(case, mode)
-    spread, c = Spread(case, mode, exact), case.config
-    number = (lambda name, a: bf16(a) if mode != "float" and name.split(".")[-1] in ROUNDED else f32(a))
-    out = {"embeddings": number("streams", exact["embeddings"]), "engram_rows": i32(exact["engram_rows"])}
-    n_decided = n_rows = 0
-    for layer in range(c["num_hidden_layers"]):
-        at = f"layers.{layer}"
-        routed, selected = spread.decided(layer)
-        n_decided, n_rows = n_decided + int((routed & selected).sum()), n_rows + len(routed)
-        out |= {f"{at}.routing_decided": i32(routed), f"{at}.selection_decided": i32(selected)}
-        of = {"window_rows": np.ones(spread.n, bool), "engram_out": np.ones(spread.n, bool), "attn_out": selected,
-              "ffn_out": routed & selected, "streams": routed & selected, "pre_mix": routed & selected,
-              "ffn.route_weights": routed & selected}
-        for name, rows in of.items():
-            if f"{at}.{name}" in exact:
-                value = exact[f"{at}.{name}"]
-                out[f"{at}.{name}"] = number(name, value)
-                out[f"{at}.{name}.bound"] = f32([spread.value_bound(f"{at}.{name}", rows)])
-        for name in ("rows", "index_keys"):
-            if f"{at}.{name}" in exact:
-                every = np.ones(len(exact[f"{at}.{name}"]), bool)
-                out[f"{at}.{name}"] = number(name, exact[f"{at}.{name}"])
-                out[f"{at}.{name}.bound"] = f32([spread.value_bound(f"{at}.{name}", every)])
-        out[f"{at}.ffn.route_ids"] = i32(exact[f"{at}.ffn.route_ids"])
-        out[f"{at}.ffn.route_gap"] = f32(exact[f"{at}.ffn.route_gap"])
-        if f"{at}.selected" in exact:
-            out[f"{at}.selected"] = i32(padded(exact[f"{at}.selected"], c["index_topk"]))
-            out[f"{at}.select_gap"] = f32(exact[f"{at}.select_gap"])
-        if f"{at}.candidates" in exact:
-            out[f"{at}.candidates"] = i32(padded(exact[f"{at}.candidates"], c["candidate_topk_blocks"]))
-            out[f"{at}.candidate_gap"] = f32(exact[f"{at}.candidate_gap"])
-    every = np.ones(spread.n, bool)
-    for name in ("taps", "final_norm", "logits"):
-        keep = number("streams" if name != "logits" else name, exact[name])
-        out |= {name: keep, f"{name}.bound": f32([spread.value_bound(name, every)])}
-    return out, n_decided, n_rows
+    bounds = value_bounds(case, mode)
+    prompt, exact = decided_prompt(case, mode, bounds)
+    c, out = case.config, {"ids": i32(prompt.ids), "is_image": i32(prompt.is_image), "image_embeddings": f32(prompt.span)}
+    for name, value in exact.items():
+        kind = kind_of(name)
+        if kind == "selected":
+            out[name] = i32(padded(value, c["index_topk"]))
+        elif kind == "candidates":
+            out[name] = i32(padded(value, c["candidate_topk_blocks"]))
+        elif kind in ("engram_rows", "ffn.route_ids"):
+            out[name] = i32(value)
+        elif kind in ROUNDED and mode != "float":
+            out[name] = bf16(value)
+        elif kind not in ("index_scores", "ffn.route_scores"):
+            out[name] = f32(value)
+    limits = bounds.tensors(exact)
+    print("    " + ", ".join(f"{k[7:]} {v[1][0]:.1e}/{v[1][1]:.1e}" for k, v in sorted(limits.items())), flush=True)
+    return out | limits
