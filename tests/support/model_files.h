@@ -63,7 +63,12 @@ class SafetensorsWriter {
                            payload_.size() + bytes.size());
     payload_ += bytes;
   }
-  std::string bytes() const { return safetensors("{" + header_ + "}", payload_); }
+  // Blanks make the payload begin at a multiple of 8, as writers in use do, or `shift` bytes after one.
+  std::string bytes(size_t shift = 0) const {
+    std::string header = fmt::format("{{{}}}", header_);
+    header.resize((header.size() + 7) / 8 * 8 + shift, ' ');
+    return safetensors(header, payload_);
+  }
 
  private:
   std::string header_, payload_;
