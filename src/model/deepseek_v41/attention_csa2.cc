@@ -20,7 +20,7 @@ Attention::Attention(const Config& c, int32_t layer, AttentionWeights w, const C
   wq_a_ = Projection(w.wq_a, type, precision, machine);
   wq_b_ = Projection(w.wq_b, type, precision, machine);
   wkv_ = Projection(w.wkv, type, precision, machine);
-  wo_a_ = Projection(w.wo_a, type, precision, machine, c.o_groups);
+  wo_a_ = Projection::grouped(w.wo_a, c.o_groups, type, precision, machine);
   wo_b_ = Projection(w.wo_b, type, precision, machine);
   q_norm_ = Norm(w.q_norm, c.rms_eps, precision, machine);
   kv_norm_ = Norm(w.kv_norm, c.rms_eps, precision, machine);

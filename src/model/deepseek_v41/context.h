@@ -63,13 +63,13 @@ struct StepContext {
 class Projection {
  public:
   Projection() = default;
-  // y: type of the result. Weight [groups * out, in].
-  Projection(const WeightView& weight, DType y, const Precision& precision, const Machine& machine,
-             int32_t groups = 1)
-      : weight_(weight), quantizes_(groups == 1 && precision.quantizes_input(weight.format)) {
-    const DType x = precision.activation();
-    linear_ = plan(Linear{weight.format, weight.out / groups, weight.in, groups, x, y}, machine);
-    if (quantizes_) quantize_ = plan(QuantizeRows{RowFormat::fp8_ue8m0, weight.in, 1, x, x}, machine);
+  // y: type of the result. Weight [out, in].
+  Projection(const WeightView& weight, DType y, const Precision& precision, const Machine& machine)
+      : Projection(weight, 1, precision.quantizes_input(weight.format), y, precision, machine) {}
+  // Group g of the input's channels times rows [g * out, (g + 1) * out) of the weight. Never through the quantiser.
+  static Projection grouped(const WeightView& weight, int32_t groups, DType y, const Precision& precision,
+                            const Machine& machine) {
+    return Projection(weight, groups, false, y, precision, machine);
   }
   View operator()(StepContext& s, const View& x) const {  // [T, groups * in] -> [T, groups * out]
     const View y = s.tensor(linear_.op.y, {x.dim(0), weight_.out});
@@ -87,6 +87,13 @@ class Projection {
   }
 
  private:
+  Projection(const WeightView& weight, int32_t groups, bool quantizes, DType y, const Precision& precision,
+             const Machine& machine)
+      : weight_(weight), quantizes_(quantizes) {
+    const DType x = precision.activation();
+    linear_ = plan(Linear{weight.format, weight.out / groups, weight.in, groups, x, y}, machine);
+    if (quantizes_) quantize_ = plan(QuantizeRows{RowFormat::fp8_ue8m0, weight.in, 1, x, x}, machine);
+  }
   WeightView weight_;
   bool quantizes_ = false;
   Planned<Linear, LinearArgs> linear_;

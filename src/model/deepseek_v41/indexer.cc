@@ -53,6 +53,10 @@ void Indexer::select(StepContext& s, const View& x, const View& qr) const {
   args.candidates = s.candidates;
   args.n_candidates = s.n_candidates;
   select_(args, s.exec);
+  if (select_.op.role == CandidateRole::publish) {
+    s.show(layer_, "n_candidates", View(s.n_candidates, DType::i32, {T}));
+    s.show(layer_, "candidates", View(s.candidates, DType::i32, {T, select_.op.max_blocks}));
+  }
   s.show(layer_, "n_selected", View(s.n_selected, DType::i32, {T}));
   s.show(layer_, "selected", View(s.selected, DType::i32, {T, select_.op.topk}));
 }

@@ -37,7 +37,7 @@ struct IdentityCase {
     const int32_t n = pick(random, 1, 3);
     for (int32_t i = 0; i < n; ++i) make_sequence();
     DeepseekV41& model = pick(random, 0, 3) == 0 ? *m.full : *m.trimmed;
-    Runner together(model, n, 64, 3 * 64, pick(random, 0, 4) == 0 ? 2 : 1, static_cast<uint32_t>(random()));
+    Runner together(model, n, 64, 3 * 64, pick(random, 0, 39) == 0 ? 2 : 1, static_cast<uint32_t>(random()));
     while (failure.empty() && unfinished()) step(together);
     for (int32_t i = 0; i < n && failure.empty(); ++i) compare_state(together, i);
     return failure;
