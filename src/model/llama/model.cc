@@ -47,8 +47,8 @@ class Layer {
     add_({x, f, x}, pass.exec);                                                 // [T,C]
   }
 
-  int64_t workspace_bytes(int32_t rows, int32_t max_pos, int32_t hidden) const {
-    return attention_.workspace_bytes(rows, max_pos, kMaxThreads) + ffn_.workspace_bytes(rows, kMaxThreads) +
+  int64_t workspace_bytes(int32_t rows, int32_t max_pos, int32_t hidden, int32_t n_threads) const {
+    return attention_.workspace_bytes(rows, max_pos, n_threads) + ffn_.workspace_bytes(rows, n_threads) +
            int64_t{rows} * hidden * 3 * 4 + 4 * 64;
   }
 
@@ -78,6 +78,7 @@ class LlamaModel final : public Model {
     if (c.tied_embeddings) loader.weight_bytes = before_head;  // counted as the embedding
     m->gather_ = plan(RowGather{}, loader.machine);
     m->head_dim_ = c.head_dim;
+    m->max_threads_ = std::max(kMaxThreads, loader.machine.cpu.n_cores);
     m->frequency_ = rope_frequencies(c.rope, c.head_dim, c.rope_divisors);
     if (!c.is_local.empty()) m->frequency_local_ = rope_frequencies(c.rope_local, c.head_dim, {});
     m->describe(loader);
@@ -89,9 +90,10 @@ class LlamaModel final : public Model {
 
   int64_t workspace_bytes(int32_t max_rows, int32_t max_logit_rows, int32_t max_pos) const override {
     int64_t layer = 0;
-    for (const Layer& l : layers_) layer = std::max(layer, l.workspace_bytes(max_rows, max_pos, info_.hidden));
+    for (const Layer& l : layers_)
+      layer = std::max(layer, l.workspace_bytes(max_rows, max_pos, info_.hidden, max_threads_));
     const int64_t head =
-        int64_t{max_logit_rows} * info_.hidden * 4 + head_.workspace_bytes(max_logit_rows, kMaxThreads);
+        int64_t{max_logit_rows} * info_.hidden * 4 + head_.workspace_bytes(max_logit_rows, max_threads_);
     return int64_t{max_rows} * (info_.hidden + 2 * head_dim_) * 4 + std::max(layer, head) + 6 * 64;
   }
 
@@ -136,7 +138,7 @@ class LlamaModel final : public Model {
 
   ModelInfo info_;
   kv::KvSpec spec_;
-  int32_t head_dim_ = 0;
+  int32_t head_dim_ = 0, max_threads_ = 0;
   std::vector<float> frequency_, frequency_local_;  // [D/2]; local: empty where no layer is
   WeightView embedding_;
   Planned<Embedding, EmbeddingArgs> embed_;
