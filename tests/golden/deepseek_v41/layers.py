@@ -10,12 +10,13 @@ import numpy as np
 from formats import bf16, f32, i32
 from prompts import DRAWS, draw
 
-SAMPLES, FACTOR = 24, 2.0
-POOL_PROMPTS, POOL_SAMPLES = 4, 6  # for the bounds of values: prompts as they come, choices decided or not
+SAMPLES, FACTOR = 16, 2.0
+POOL_PROMPTS, POOL_SAMPLES = 4, 4  # for the bounds of values: prompts as they come, choices decided or not
 N_TOKENS = 44
 # Values that are rounded to bf16 in the modes that round.
 ROUNDED = ("streams", "engram_out", "attn_out", "ffn_out", "window_rows", "rows", "index_keys", "taps", "final_norm",
            "embeddings")
+ENDS_SAMPLES = 100  # of the few operations behind the last layer
 VALUES = ("streams", "pre_mix", "engram_out", "attn_out", "ffn_out", "ffn.route_weights", "taps", "final_norm", "logits")
 # Cache rows: the largest step between two neighbouring codes, as a share of the largest magnitude of a block.
 CODED = {"window_rows": 1 / 7, "rows": 3 / 8, "index_keys": 2 / 3}
@@ -38,13 +39,18 @@ def run_layers(case, prompt, mode, inputs=None, jitter=None):
         out |= model.trace
         if layer in c["kv_source_layer_ids"]:
             out |= {f"{at}.rows": model.rows[layer], f"{at}.index_keys": model.index_keys[layer]}
-        taps[layer] = model.r(entering.mean(1))
+        taps[layer] = entering
+    out["tapped"] = np.stack([taps[i] for i in c["dspark_target_layer_ids"]], 1)
     if inputs is not None:
         h, pre = inputs[f"{at}.streams"], inputs[f"{at}.pre_mix"]
-    out["taps"] = np.concatenate([taps[i] for i in c["dspark_target_layer_ids"]], -1)
-    out["final_norm"] = model.rms(model.collapse(h, pre), "norm")
-    out["logits"] = model.product(out["final_norm"], model.w["head.weight"])
-    return out
+    return out | run_ends(model, out["tapped"], h, pre)
+
+
+def run_ends(model, tapped, h, pre):
+    """What leaves the backbone: taps of the streams that enter the target layers, final norm and logits."""
+    norm = model.rms(model.collapse(h, pre), "norm")
+    taps = np.concatenate([model.mean_of_streams(tapped[:, i]) for i in range(tapped.shape[1])], -1)
+    return {"taps": taps, "final_norm": norm, "logits": model.product(norm, model.w["head.weight"])}
 
 
 def kind_of(name):
@@ -69,13 +75,14 @@ class Bounds:
     """The largest and the root-mean-square deviation of each kind of value; of cache rows the number of flips."""
 
     def __init__(self, config):
-        self.c, self.worst, self.rms, self.flips = config, {}, {}, {}
+        self.c, self.worst, self.rms, self.flips, self.moves = config, {}, {}, {}, {}
 
     def add(self, run, exact):
         for name, value in run.items():
             kind = kind_of(name)
             if kind in CODED:
                 self.flips[kind] = max(self.flips.get(kind, 0), int((value != exact[name]).sum()))
+                self.moves[kind] = max(self.moves.get(kind, 0), np.abs(value - exact[name]).max())
             elif kind in VALUES:
                 gap = value - exact[name]
                 if name.startswith("layers."):
@@ -83,11 +90,19 @@ class Bounds:
                 self.worst[kind] = max(self.worst.get(kind, 0), np.abs(gap).max())
                 self.rms[kind] = max(self.rms.get(kind, 0), np.sqrt((gap * gap).mean()))
 
-    def tensors(self, exact):
-        out = {f"bounds.{k}": f32([FACTOR * self.worst[k], FACTOR * self.rms[k]]) for k in self.worst}
+    def tensors(self, exact, rounds):
+        """Of values that are rounded to bf16 at least two of a layer's may round the other way."""
+        out = {}
+        for kind, worst in self.worst.items():
+            values = [v for name, v in exact.items() if kind_of(name) == kind]
+            ulp = 2.0**-7 * max(np.abs(v).max() for v in values) if rounds and kind in ROUNDED else 0.0
+            least = ulp * np.sqrt(2 / min(v.size for v in values))
+            out[f"bounds.{kind}"] = f32([max(FACTOR * worst, ulp), max(FACTOR * self.rms[kind], least)])
         for kind, share in CODED.items():
-            largest = max(np.abs(v).max() for name, v in exact.items() if kind_of(name) == kind)
-            out[f"bounds.{kind}"] = f32([share * largest, FACTOR * self.flips[kind] + 4])
+            values = [v for name, v in exact.items() if kind_of(name) == kind]
+            step = share * max(np.abs(v).max() for v in values)
+            coded = [step, FACTOR * self.flips[kind] + 4]
+            out[f"bounds.{kind}"] = f32(coded if rounds else [FACTOR * self.moves[kind], max(v.size for v in values)])
         return out
 
 
@@ -131,6 +146,10 @@ def value_bounds(case, mode):
         prompt, exact = draw_prompt(case, mode, 1000 + attempt)
         for sample in range(POOL_SAMPLES):
             bounds.add(disturbed(case, prompt, mode, exact, sample), exact)
+    last = f"layers.{case.config['num_hidden_layers'] - 1}"
+    model = case.model(mode, np.random.default_rng(8))
+    for _ in range(ENDS_SAMPLES):
+        bounds.add(run_ends(model, exact["tapped"], exact[f"{last}.streams"], exact[f"{last}.pre_mix"]), exact)
     return bounds
 
 
@@ -172,8 +191,8 @@ def layer_goldens(case, mode):
             out[name] = i32(value)
         elif kind in ROUNDED and mode != "float":
             out[name] = bf16(value)
-        elif kind not in ("index_scores", "ffn.route_scores"):
+        elif kind not in ("index_scores", "ffn.route_scores", "tapped"):
             out[name] = f32(value)
-    limits = bounds.tensors(exact)
+    limits = bounds.tensors(exact, mode != "float")
     print("    " + ", ".join(f"{k[7:]} {v[1][0]:.1e}/{v[1][1]:.1e}" for k, v in sorted(limits.items())), flush=True)
     return out | limits

@@ -121,6 +121,9 @@ class Reference:
     def collapse(self, h, pre):
         return self.r(self.noise(np.einsum("ts,tsc->tc", pre, h), 2.0**-24 * np.einsum("ts,tsc->tc", np.abs(pre), np.abs(h))))
 
+    def mean_of_streams(self, h):
+        return self.r(self.noise(h.mean(1), 2.0**-24 * np.abs(h).mean(1)))
+
     def expand(self, h, y, post, comb):
         new = post[:, :, None] * y[:, None] + np.einsum("tjk,tjc->tkc", comb, h)
         if self.jitter is not None:
@@ -380,7 +383,7 @@ class Reference:
         for layer in range(c["num_hidden_layers"]):
             h, pre, entering = self.layer(layer, h, pre, positions, is_image, engram_rows)
             if layer in c["dspark_target_layer_ids"]:
-                taps[layer] = self.r(entering.mean(1))
+                taps[layer] = self.mean_of_streams(entering)
         self.trace["taps"] = np.concatenate([taps[i] for i in c["dspark_target_layer_ids"]], -1)
         self.extend_draft_windows(self.trace["taps"], positions)
         if want_logits:

@@ -30,20 +30,27 @@ RAW = ["Once upon a time, in a village by the river,", "The three laws of motion
        "<html>\n<head>\n<title>"]
 
 
-def greedy(model, ids):
-    """Tokens, and of each step the N_BEST largest logits."""
-    tokens, best_ids, best_logits, state, feed = [], [], [], None, torch.tensor([ids])
-    first = None
+TEMPLATE = ("<|im_start|>system\nYou are a helpful AI assistant named SmolLM, trained by Hugging Face<|im_end|>\n"
+            "<|im_start|>user\n{}<|im_end|>\n<|im_start|>assistant\n")
+
+
+def greedy(model, prompts):
+    """Of each prompt: tokens, the N_BEST ids and logits of each step, and all logits of the first step. The prompts run
+    as one batch, padded on the left and masked: a padded position takes no part in the softmax."""
+    longest = max(map(len, prompts))
+    feed = torch.tensor([[0] * (longest - len(p)) + p for p in prompts])
+    mask = torch.tensor([[0] * (longest - len(p)) + [1] * len(p) for p in prompts])
+    steps, state, first = [], None, None
     for _ in range(N_GREEDY):
-        out = model(feed, past_key_values=state, use_cache=True, logits_to_keep=1)
-        state, row = out.past_key_values, out.logits[0, -1]
-        first = row if first is None else first
-        best = row.topk(N_BEST)
-        tokens.append(int(best.indices[0]))
-        best_ids.append(best.indices.numpy())
-        best_logits.append(best.values.numpy())
-        feed = torch.tensor([tokens[-1:]])
-    return np.array(tokens), np.array(best_ids), np.array(best_logits), first.numpy()
+        position = (mask.cumsum(1) - 1).clamp(min=0)[:, -feed.shape[1]:]
+        out = model(feed, past_key_values=state, use_cache=True, logits_to_keep=1, attention_mask=mask, position_ids=position)
+        state, rows = out.past_key_values, out.logits[:, -1]
+        first = rows.numpy() if first is None else first
+        steps.append(rows.topk(N_BEST))
+        feed = steps[-1].indices[:, :1]
+        mask = torch.cat([mask, torch.ones_like(feed)], 1)
+    best_ids = torch.stack([s.indices for s in steps], 1).numpy()  # [prompts, steps, N_BEST]
+    return best_ids[..., 0], best_ids, torch.stack([s.values for s in steps], 1).numpy(), first
 
 
 def text_nll(model, ids):
@@ -71,18 +78,15 @@ def main():
     model.eval()
     out = {}
     with torch.no_grad():
-        for i, prompt in enumerate(CHAT + RAW):
-            if i < len(CHAT):
-                text = f"<|im_start|>system\nYou are a helpful AI assistant named SmolLM, trained by Hugging Face<|im_end|>\n<|im_start|>user\n{prompt}<|im_end|>\n<|im_start|>assistant\n"
-            else:
-                text = prompt
-            ids = tokenizer(text, add_special_tokens=False)["input_ids"]
-            tokens, best_ids, best_logits, first = greedy(model, ids)
-            out |= {f"prompt.{i}.ids": np.array(ids, np.int32), f"prompt.{i}.greedy": tokens.astype(np.int32),
-                    f"prompt.{i}.best_ids": best_ids.astype(np.int32), f"prompt.{i}.best_logits": best_logits}
+        texts = [TEMPLATE.format(prompt) for prompt in CHAT] + RAW
+        prompts = [tokenizer(text, add_special_tokens=False)["input_ids"] for text in texts]
+        tokens, best_ids, best_logits, first = greedy(model, prompts)
+        for i, ids in enumerate(prompts):
+            out |= {f"prompt.{i}.ids": np.array(ids, np.int32), f"prompt.{i}.greedy": tokens[i].astype(np.int32),
+                    f"prompt.{i}.best_ids": best_ids[i].astype(np.int32), f"prompt.{i}.best_logits": best_logits[i]}
             if i in (0, len(CHAT)):
-                out[f"prompt.{i}.logits"] = first  # behind the last token of the prompt
-            print(i, repr(tokenizer.decode(tokens)), f"gap {np.min(best_logits[:, 0] - best_logits[:, 1]):.1e}", flush=True)
+                out[f"prompt.{i}.logits"] = first[i]  # behind the last token of the prompt
+            print(i, repr(tokenizer.decode(tokens[i])), f"gap {np.min(best_logits[i, :, 0] - best_logits[i, :, 1]):.1e}")
         with open(os.path.join(HERE, "text.txt"), encoding="utf-8") as file:
             ids = tokenizer(file.read(), add_special_tokens=False)["input_ids"]
         nll = text_nll(model, ids)
