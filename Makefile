@@ -4,7 +4,7 @@ PRESET ?= cpu
 BUILD := build/$(PRESET)
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build run test asan tsan tidy format fuzz cuda clean
+.PHONY: help deps build run serve test asan tsan tidy format fuzz cuda clean
 
 help:  ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 16
@@ -19,6 +19,10 @@ build: deps  ## compile the gannet binary
 run: build  ## build, get the default model, chat in the terminal
 	@bash tools/get_model.sh
 	@$(BUILD)/gannet run
+
+serve: build  ## build, get the default model, serve it on http://127.0.0.1:8000 with a chat page
+	@bash tools/get_model.sh
+	@$(BUILD)/gannet serve
 
 test: deps  ## build and run the tests
 	@bash tools/get_model.sh

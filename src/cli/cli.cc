@@ -7,6 +7,7 @@
 
 #include "cli/inspect.h"
 #include "cli/run.h"
+#include "cli/serve.h"
 
 namespace gannet::cli {
 
@@ -19,6 +20,8 @@ int main(int argc, char** argv) {
   CLI::App* run_command =
       app.add_subcommand("run", "chat in the terminal, answer one prompt, or run a batch of prompts");
   const auto run_flags = add_run(*run_command);
+  CLI::App* serve_command = app.add_subcommand("serve", "serve the OpenAI API and a chat page over HTTP");
+  const auto serve_flags = add_serve(*serve_command);
   CLI::App* inspect_command =
       app.add_subcommand("inspect", "show what a model file holds, check it, and say what memory it needs");
   const auto inspect_options = add_inspect(*inspect_command);
@@ -30,6 +33,7 @@ int main(int argc, char** argv) {
   }
   try {
     if (run_command->parsed()) return run(*run_flags);
+    if (serve_command->parsed()) return serve(*serve_flags);
     if (inspect_command->parsed()) return inspect(*inspect_options);
   } catch (const std::bad_alloc&) {
     return fail({Errc::no_capacity, "the system has no more memory"});

@@ -101,7 +101,7 @@ Result<std::string> default_model() {
                            kDefaultModelFile)};
 }
 
-Result<Loaded> load(const ModelFlags& flags, int32_t max_seqs) {
+Result<Loaded> load(const ModelFlags& flags, engine::EngineOptions engine_options) {
   Loaded loaded;
   loaded.machine = this_machine(flags.isa);
   engine::LoadOptions options;
@@ -119,9 +119,7 @@ Result<Loaded> load(const ModelFlags& flags, int32_t max_seqs) {
   if (flags.context > longest)
     return Error{Errc::bad_request,
                  fmt::format("--context is {}, {} allows {}", flags.context, loaded.model->name, longest)};
-  engine::EngineOptions engine_options;
   engine_options.max_context = flags.context > 0 ? flags.context : std::min(longest, kDefaultContext);
-  engine_options.max_seqs = max_seqs;
   engine_options.n_threads = flags.threads;
   engine_options.token_mask = loaded.model->token_mask;
   GANNET_ASSIGN(loaded.engine, engine::Engine::create(*loaded.model->model, loaded.machine, engine_options,

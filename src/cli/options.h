@@ -46,7 +46,8 @@ struct Loaded {
   std::unique_ptr<engine::LoadedModel> model;
   std::unique_ptr<engine::Engine> engine;
 };
-Result<Loaded> load(const ModelFlags& flags, int32_t max_seqs);
+// `engine` says what the flags do not: sequences, rows, cache memory.
+Result<Loaded> load(const ModelFlags& flags, engine::EngineOptions engine);
 
 // Path of the default model: models/ beside the working directory or the binary, or where GANNET_MODELS points.
 Result<std::string> default_model();

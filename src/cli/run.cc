@@ -54,7 +54,7 @@ int run(const RunFlags& flags) {
   if (flags.has_prompt)
     if (const Status good = check_utf8(flags.prompt, "--prompt"); !good) return fail(good.error());
   if (const Status good = check_utf8(flags.system, "--system"); !good) return fail(good.error());
-  auto loaded = load(flags.model, flags.input.empty() ? 1 : flags.batch);
+  auto loaded = load(flags.model, {.max_seqs = flags.input.empty() ? 1 : flags.batch});
   if (!loaded) return fail(loaded.error());
   if (!flags.input.empty()) return run_batch(flags, *loaded);
   return flags.has_prompt ? run_once(flags, *loaded) : run_chat(flags, *loaded);

@@ -177,7 +177,8 @@ Result<std::unique_ptr<LoadedModel>> LoadedModel::load(const LoadOptions& option
   auto loaded = std::make_unique<LoadedModel>();
   std::error_code error;
   const fs::path absolute = fs::weakly_canonical(options.path, error);
-  loaded->name = absolute.filename().string();
+  const bool is_file = absolute.extension() == ".gguf" || absolute.extension() == ".safetensors";
+  loaded->name = (is_file ? absolute.stem() : absolute.filename()).string();
   loaded->weights_id =
       absolute.string() + (options.synthetic_weights ? fmt::format("#{}", options.synthetic_seed) : "");
   GANNET_ASSIGN(auto checkpoint, open_checkpoint(options));

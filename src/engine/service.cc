@@ -11,16 +11,18 @@ int64_t now_us() {
       .count();
 }
 
-ServiceEvent failed(const Error& error) {
+ServiceEvent failed(Ticket ticket, const Error& error) {
   ServiceEvent event;
+  event.ticket = ticket;
   event.token.finished = FinishReason::failed;
   event.token.error = error.message;
   event.error_code = error.code;
   return event;
 }
 
-ServiceEvent aborted() {
+ServiceEvent aborted(Ticket ticket) {
   ServiceEvent event;
+  event.ticket = ticket;
   event.aborted = true;
   return event;
 }
@@ -40,7 +42,7 @@ Ticket Service::submit(GenerateRequest request, EventCallback callback) {
   const Ticket ticket{next_ticket_++};
   if (stop_) {
     lock.unlock();
-    callback(aborted());
+    callback(aborted(ticket));
     return ticket;
   }
   submissions_.push_back({ticket, std::move(request), std::move(callback), now_us()});
@@ -84,7 +86,7 @@ bool Service::take_commands() {
     const int64_t queue_us = now_us() - submission.submitted_us;
     auto id = engine_->submit(std::move(submission.request));
     if (!id) {
-      submission.callback(failed(id.error()));
+      submission.callback(failed(submission.ticket, id.error()));
       continue;
     }
     ids_.emplace(submission.ticket, *id);
@@ -96,7 +98,7 @@ bool Service::take_commands() {
     engine_->abort(it->second);
     const auto running = running_.extract(it->second);
     ids_.erase(it);
-    running.mapped().callback(aborted());
+    running.mapped().callback(aborted(ticket));
   }
   return !stop;
 }
@@ -107,7 +109,10 @@ void Service::on_token(const TokenEvent& event) {
   Running& running = it->second;
   if (running.cached_tokens == 0) running.cached_tokens = engine_->cached_tokens(event.id);
   ++sampled_tokens_;
-  const ServiceEvent out{.token = event, .cached_tokens = running.cached_tokens, .queue_us = running.queue_us};
+  const ServiceEvent out{.ticket = running.ticket,
+                         .token = event,
+                         .cached_tokens = running.cached_tokens,
+                         .queue_us = running.queue_us};
   if (!event.finished) {
     running.callback(out);
     return;
@@ -135,7 +140,7 @@ void Service::loop() {
   }
   for (auto& [id, running] : std::exchange(running_, {})) {
     engine_->abort(id);
-    running.callback(aborted());
+    running.callback(aborted(running.ticket));
   }
   ids_.clear();
   publish_counts();

@@ -19,6 +19,7 @@ namespace gannet::engine {
 enum class Ticket : int64_t {};
 
 struct ServiceEvent {
+  Ticket ticket{};
   TokenEvent token;                     // token.sampled is meaningful unless `finished` is failed or aborted
   bool aborted = false;                 // ended by abort() or stop(): no token, no error
   Errc error_code = Errc::bad_request;  // of a failed one

@@ -1,0 +1,52 @@
+// The HTTP API over one loaded model: routes, keys, health, metrics.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/loaded_model.h"
+#include "engine/service.h"
+#include "net/http_server.h"
+
+namespace gannet::server {
+
+struct ServerOptions {
+  net::HttpServerOptions http;
+  std::vector<std::string> api_keys;         // empty: no key is asked for
+  std::vector<std::string> model_ids;        // names clients may use; the first is shown
+  std::vector<std::string> allowed_origins;  // CORS; empty: off
+};
+
+class Server {
+ public:
+  // Borrows model and service, which must outlive it.
+  static Result<std::unique_ptr<Server>> start(const ServerOptions& options, const engine::LoadedModel& model,
+                                               engine::Service& service);
+  uint16_t port() const { return http_->port(); }
+  // Refuses new requests, lets running ones finish for at most `limit`, then closes.
+  void drain(std::chrono::milliseconds limit);
+
+ private:
+  Server(const ServerOptions& options, const engine::LoadedModel& model, engine::Service& service);
+  void handle(net::HttpRequest request, std::shared_ptr<net::Exchange> exchange);
+  void route(const net::HttpRequest& request, const std::string& path, std::shared_ptr<net::Exchange> exchange);
+  bool authorised(const net::HttpRequest& request) const;
+  void post(const std::string& path, const net::HttpRequest& request, std::shared_ptr<net::Exchange> exchange);
+  std::string models_body() const;
+  std::string metrics_body() const;
+  std::string new_id(const char* prefix);
+
+  ServerOptions options_;
+  const engine::LoadedModel& model_;
+  engine::Service& service_;
+  std::string fingerprint_;
+  int64_t started_;
+  std::atomic<uint64_t> next_id_{0};
+  std::atomic<bool> draining_{false};
+  std::unique_ptr<net::HttpServer> http_;  // last: its threads call into the rest
+};
+
+}  // namespace gannet::server
