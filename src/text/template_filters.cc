@@ -132,6 +132,7 @@ Value round(In& in, const Value& input, const Args& args) {
   const std::string how = method != nullptr && method->is_text() ? method->bytes() : "common";
   if (!input.is_number()) return in.fail(fmt::format("round: expected a number, got {}", input.kind_name()));
   if (digits < -15 || digits > 15) return in.fail("round: the precision must be -15 to 15");
+  if (input.is_integer() && how == "common" && digits >= 0) return Value::of(input.integer);
   const double scale = std::pow(10.0, static_cast<double>(digits));
   const double scaled = input.as_real() * scale;
   // std::nearbyint rounds halves to even, as Python's round() does

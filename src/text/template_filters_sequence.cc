@@ -157,18 +157,23 @@ Value unique(In& in, const Value& input, const Args& args) {
   return in.make_list(std::move(kept));
 }
 
+// What map and select go over: nothing in anything that counts as false, as in Jinja2.
+std::optional<std::vector<Value>> items_or_none(In& in, const Value& input) {
+  if (!in.truthy(input)) return std::vector<Value>{};
+  return in.iterate(input);
+}
+
 // map(attribute="a.b", default=x), or map("filter", arguments...)
 Value map(In& in, const Value& input, const Args& args) {
-  const auto items = in.iterate(input);
+  const auto items = items_or_none(in, input);
   if (!items) return {};
   const Value* attribute = arg(args, SIZE_MAX, "attribute");
   std::vector<Value> out;
   if (args.positional.empty() && attribute != nullptr) {
     const Value* absent = arg(args, SIZE_MAX, "default");
     for (const Value& item : *items) {
-      Value value = in.get_path(item, *attribute);
+      out.push_back(in.get_path(item, *attribute, absent));
       if (in.failed()) return {};
-      out.push_back(value.is_undefined() && absent != nullptr ? *absent : std::move(value));
     }
     return in.make_list(std::move(out));
   }
@@ -186,7 +191,7 @@ Value map(In& in, const Value& input, const Args& args) {
 // select("test", ...), reject(...); with `by_attribute` the first argument names what is tested.
 template <bool keep, bool by_attribute>
 Value select(In& in, const Value& input, const Args& args) {
-  const auto items = in.iterate(input);
+  const auto items = items_or_none(in, input);
   if (!items) return {};
   const size_t n_skipped = by_attribute ? 1 : 0;
   if (args.positional.size() < n_skipped) return in.fail("selectattr: expected the name of an attribute");

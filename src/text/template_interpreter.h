@@ -66,8 +66,8 @@ class TemplateInterpreter {
   void set_key(TemplateDict& dict, const Value& key, Value value);
   Value get_attribute(const Value& object, std::string_view name);  // a.name
   Value get_item(const Value& object, const Value& key);            // a[key]
-  // "a.b.0" along get_item, as the attribute argument of filters.
-  Value get_path(const Value& object, const Value& path);
+  // "a.b.0" along get_item, as the attribute argument of filters. `absent` takes the place of what is not there.
+  Value get_path(const Value& object, const Value& path, const Value* absent = nullptr);
   Value binary(std::string_view op, const Value& a, const Value& b);
   Value call(const Value& callee, const Arguments& arguments);
   Value apply_filter(std::string_view name, const Value& input, const Arguments& arguments);

@@ -317,8 +317,12 @@ TemplateValue TemplateInterpreter::get_item(const Value& object, const Value& ke
   return Value::undefined("an item that is not there");
 }
 
-TemplateValue TemplateInterpreter::get_path(const Value& object, const Value& path) {
-  if (!path.is_text()) return get_item(object, path);
+TemplateValue TemplateInterpreter::get_path(const Value& object, const Value& path, const Value* absent) {
+  const auto step = [&](const Value& from, const Value& key) {
+    Value found = get_item(from, key);
+    return found.is_undefined() && absent != nullptr ? *absent : found;
+  };
+  if (!path.is_text()) return step(object, path);
   Value at = object;
   std::string_view rest = path.bytes();
   while (true) {
@@ -326,7 +330,7 @@ TemplateValue TemplateInterpreter::get_path(const Value& object, const Value& pa
     const std::string_view part = rest.substr(0, dot);
     const bool digits =
         !part.empty() && part.size() < 10 && std::ranges::all_of(part, [](char c) { return c >= '0' && c <= '9'; });
-    at = get_item(at, digits ? Value::of(static_cast<int64_t>(std::stol(std::string(part)))) : Value::own(part));
+    at = step(at, digits ? Value::of(static_cast<int64_t>(std::stol(std::string(part)))) : Value::own(part));
     if (failed() || dot == std::string_view::npos) return at;
     rest.remove_prefix(dot + 1);
   }

@@ -221,11 +221,6 @@ TemplateInterpreter::Flow TemplateInterpreter::execute_loop_body(const Node& nod
   Value loop = make_dict({}, ValueKind::name_space);
   if (failed()) return Flow::normal;
   TemplateDict& fields = *loop.dict;
-  const Value* outer_loop = find_variable("loop");
-  const Value* outer_depth = outer_loop != nullptr && outer_loop->kind == ValueKind::name_space
-                                 ? find_key(*outer_loop->dict, "depth")
-                                 : nullptr;
-  const int64_t depth = outer_depth != nullptr && outer_depth->is_integer() ? outer_depth->integer + 1 : 1;
   const auto put = [&](std::string_view name, Value value) {
     fields.items.emplace_back(Value::own(name), std::move(value));
   };
@@ -234,8 +229,8 @@ TemplateInterpreter::Flow TemplateInterpreter::execute_loop_body(const Node& nod
        {"index", "index0", "revindex", "revindex0", "first", "last", "previtem", "nextitem"})
     put(name, {});
   put("length", Value::of(n));
-  put("depth", Value::of(depth));
-  put("depth0", Value::of(depth - 1));
+  put("depth", Value::of(int64_t{1}));  // more only in recursive loops, which are refused
+  put("depth0", Value::of(int64_t{0}));
   put("cycle", make_function("cycle", loop_cycle, loop));
   put("changed", make_function("changed", loop_changed, loop));
   for (int64_t i = 0; i < n && !failed(); ++i) {

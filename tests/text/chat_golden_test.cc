@@ -4,10 +4,13 @@
 #include <openssl/sha.h>
 
 #include <array>
+#include <ctime>
 #include <fstream>
+#include <sstream>
 
 #include "text/chat_deepseek_v41.h"
 #include "text/chat_openai.h"
+#include "text/template.h"
 
 namespace gannet {
 namespace {
@@ -66,6 +69,54 @@ TEST(ChatGolden, DeepseekV41EqualsDeepseekRecipe) {
   }
   EXPECT_GE(n, 1000);
   EXPECT_EQ(n_different, 0) << "of " << n;
+}
+
+std::string file_text(const std::string& path) {
+  std::ifstream file(path);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+// The rendered text, or nothing where the template is refused or refuses.
+std::optional<std::string> rendered(const std::string& source, const Json& variables) {
+  const auto chat = Template::parse(source);
+  if (!chat) return std::nullopt;
+  std::vector<TemplateVariable> list;
+  for (const auto& [name, value] : variables.members()) list.push_back({name, value});
+  const auto spans = chat->render(list, std::time(nullptr));
+  if (!spans) return std::nullopt;
+  std::string text;
+  for (const TextSpan& span : *spans) text += span.text;
+  return text;
+}
+
+TEST(ChatGolden, TemplatesEqualJinja2) {
+  const std::string folder = GANNET_SOURCE_DIR "/tests/golden/chat/";
+  std::ifstream file(folder + "templates.jsonl");
+  ASSERT_TRUE(file);
+  Json context = Json::object();
+  int n = 0;
+  for (std::string line; std::getline(file, line);) {
+    const auto json = Json::parse(line);
+    ASSERT_TRUE(json) << line;
+    if (const Json* shared = json->find("context")) {
+      context = *shared;
+      continue;
+    }
+    ++n;
+    const Json* name = json->find("file");
+    const std::string source = name != nullptr ? file_text(folder + "templates/" + *name->as_string())
+                                               : *json->find("template")->as_string();
+    const auto got = rendered(source, name != nullptr ? *json->find("variables") : context);
+    const Json* want = json->find("want");
+    const std::string what = name != nullptr ? *name->as_string() + " " + *json->find("case")->as_string() : source;
+    EXPECT_EQ(got.has_value(), want != nullptr) << what << " gave " << got.value_or("nothing");
+    if (got && want != nullptr) {
+      EXPECT_EQ(*got, *want->as_string()) << what;
+    }
+  }
+  EXPECT_GE(n, 450);
 }
 
 }  // namespace

@@ -1,0 +1,1 @@
+gannet_fuzz(chat_json text)
