@@ -1,9 +1,8 @@
 // Random numbers of sampling: stateless, a pure function of a key, bit-equal on every CPU and GPU.
 //
-//   bits     Philox 4x32, 10 rounds (Salmon et al., SC 2011). Key and counter are named below; word w of the
-//   128-bit
-//            result of counter block b belongs to vocabulary id 64*(b/16) + 16*w + b%16, so that 16 neighbouring
-//            counters give 64 neighbouring ids in order.
+//   bits     Philox 4x32, 10 rounds (Salmon et al., SC 2011). Key and counter are named below; word w of the result
+//            of counter block b belongs to vocabulary id 64*(b/16) + 16*w + b%16, so that 16 neighbouring counters
+//            give 64 neighbouring ids in order.
 //   uniform  v = min((h + 0.5) * 2^-32, 1 - 2^-24) in fp32, h one word: never 0, never 1.
 //   Gumbel   g = -log(-log(1 - v)) in fp32, by the logarithm below. Small v, where the large g come from, keeps its
 //            full precision (1 - v is never formed there). -2.82 <= g <= 22.88.
@@ -23,13 +22,13 @@
 // Every product that meets a sum is an explicit fused multiply-add: compilers that contract (nvcc) and those told
 // not to (-ffp-contract=off) compute the same. The formulas are templates over "lanes": one float here, 8 or 16 in
 // lanes_avx2.h and lanes_avx512.h. No fmt, no standard containers: this header compiles in CUDA files.
+// Equal bits are tested on CPUs (vocab_ops_test.cc); tests/cuda/sample_noise.cu compares a device with its host.
 #pragma once
 
 #include <cmath>
 #include <cstdint>
 
-// Always inline: files of several instruction sets include this, and a shared out-of-line copy could be the wrong
-// one.
+// Always inline: files of several instruction sets include this, and a shared copy could be the wrong one.
 #ifdef __CUDACC__
 #define GANNET_HD __host__ __device__ __forceinline__
 #else
