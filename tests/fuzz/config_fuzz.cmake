@@ -1,5 +1,6 @@
-gannet_fuzz(config weights)
-# The configs alone, not the whole model library.
-foreach(source deepseek_v41/config deepseek_v41/config_rules deepseek_v41/inventory llama/config llama/config_gguf llama/config_rules llama/inventory)
-  target_sources(config_fuzz PRIVATE ${PROJECT_SOURCE_DIR}/src/model/${source}.cc)
+gannet_fuzz(config files)
+# The configs alone, not the libraries of all models.
+foreach(source model/deepseek_v41/config model/deepseek_v41/config_rules model/deepseek_v41/inventory model/llama/config
+               model/llama/config_gguf model/llama/config_rules model/llama/inventory weights/spec)
+  target_sources(config_fuzz PRIVATE ${PROJECT_SOURCE_DIR}/src/${source}.cc)
 endforeach()
