@@ -89,8 +89,8 @@ def tensors(c, params):
     return out
 
 
-def write(c, params, out_dir):
-    """Two shards of about equal size, in layer order, and the index."""
+def write(c, params, out_dir, **top):
+    """Two shards of about equal size, in layer order, the index, and config.json with `top` at its top level."""
     os.makedirs(out_dir, exist_ok=True)
     all_t = tensors(c, params)
     bytes_of = lambda t: t.numel() * t.element_size()
@@ -104,7 +104,7 @@ def write(c, params, out_dir):
         save_file(s, f"{out_dir}/model-{i + 1:05}-of-{SHARDS:05}.safetensors", {"format": "pt"})
     json.dump(dict(metadata=dict(total_size=total), weight_map=where),
               open(f"{out_dir}/model.safetensors.index.json", "w"), indent=1, sort_keys=True)
-    json.dump(config.wrap(c), open(f"{out_dir}/config.json", "w"), indent=1)
+    json.dump(config.wrap(c, **top), open(f"{out_dir}/config.json", "w"), indent=1)
 
 
 def read(model_dir):
@@ -135,7 +135,7 @@ if __name__ == "__main__":
     a = ap.parse_args()
     if a.weights:
         state = torch.load(a.weights, map_location="cpu", weights_only=True)
-        write(state["config"], {k: v.float() for k, v in state["params"].items()}, a.out)
+        write(state["config"], {k: v.float() for k, v in state["params"].items()}, a.out, **state.get("top", {}))
     if a.tokenizer:
         for f in ("tokenizer.json", "tokenizer_config.json", "generation_config.json"):
             shutil.copy(f"{a.tokenizer}/{f}", a.out)

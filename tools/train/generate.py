@@ -85,7 +85,7 @@ def speculate(model, prompts, num, ban, max_new=128, temperature=0.0):
     """Draft-and-verify decoding. Returns the new tokens of every prompt, and per round (drafts accepted, confidences)."""
     w, n, dev = model.weights(num), model.c["dspark_block_size"], model.device
     length = torch.tensor([len(p) for p in prompts], device=dev)
-    width = int(length.max()) + max_new + n + 1
+    width = int(length.max()) + max_new + 2 * n + 2          # a sequence that is done keeps drafting behind its end
     ids = batch(prompts, width, dev)
     out, row = run(model, ids, num, w), torch.arange(len(prompts), device=dev)
     first, _ = pick(out["hidden"][row, length - 1].float() @ w("head").T, temperature, ban)

@@ -234,7 +234,8 @@ def main():
     print("epochs", data.epochs(), flush=True)
     t.save(a.state, full=True)
     t.save_pieces(a.out)
-    export.write(c, {k: p.detach().cpu() for k, p in t.params.items()}, f"{a.out}/model")
+    image = json.load(open(f"{a.data}/config.json"))["image_token_id"]
+    export.write(c, {k: p.detach().cpu() for k, p in t.params.items()}, f"{a.out}/model", image_token_id=image)
 
 
 if __name__ == "__main__":
