@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes the goldens of DeepSeek-V4.1: a tiny checkpoint for each config, and what the model must answer.
 
-usage: make.py [--only NAME ...] [--parts checkpoint answers layers]   (in the environment of ../requirements-oracle.txt)
+usage: make.py [--only NAME ...] [--parts checkpoint answers layers] [--modes MODE ...]   (in the environment of ../requirements-oracle.txt)
 
 README.md lists the files and tensors. `answers` runs both independent implementations too, and fails unless they agree
 with reference.py within AGREE.
@@ -103,10 +103,10 @@ def make_answers(case):
     case.write("golden.safetensors", out, **oracles.versions(), **{k: f"{v:.2e}" for k, v in figures.items()})
 
 
-def make_layers(case):
+def make_layers(case, modes):
     from layers import layer_goldens
 
-    for mode in ("float", "precise", "reference"):
+    for mode in modes:
         case.write(f"layers-{mode}.safetensors", layer_goldens(case, mode), numpy=np.__version__)
 
 
@@ -114,6 +114,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--only", nargs="*", default=list(CONFIGS))
     parser.add_argument("--parts", nargs="*", default=["checkpoint", "answers", "layers"])
+    parser.add_argument("--modes", nargs="*", default=["float", "precise", "reference"], help="of layers")
     args = parser.parse_args()
     for name in args.only:
         begun, case = time.time(), Case(name)
@@ -123,7 +124,7 @@ def main():
         if "answers" in args.parts:
             make_answers(case)
         if "layers" in args.parts:
-            make_layers(case)
+            make_layers(case, args.modes)
         print(f"  {time.time() - begun:.0f} s", flush=True)
 
 
