@@ -203,12 +203,14 @@ Result<Checkpoint> Checkpoint::open(const std::filesystem::path& path) {
 
 Result<Checkpoint> Checkpoint::synthetic(std::string family, std::vector<WeightSpec> specs,
                                          SyntheticOptions options) {
+  if (family.ends_with("_text")) family.resize(family.size() - 5);
   auto impl = std::make_unique<Impl>();
   impl->path = fmt::format("synthetic {} weights", family);
   impl->container = Container::synthetic;
   impl->naming = family == "deepseek_v41" ? Naming::released_v41 : Naming::llama;
   impl->family = std::move(family);
-  impl->synthetic = std::make_unique<Synthetic>(std::move(specs), options.seed, options.max_unique_bytes);
+  impl->synthetic =
+      std::make_unique<Synthetic>(std::move(specs), options.seed, options.max_unique_bytes, options.max_bytes);
   impl->payload_bytes = impl->synthetic->total_bytes();
   GANNET_TRY(impl->build_index());
   return Checkpoint(std::move(impl));

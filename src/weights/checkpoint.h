@@ -39,9 +39,12 @@ struct Found {
 
 struct SyntheticOptions {
   uint64_t seed = 1;
-  // Tensors beyond this size repeat one random region of this size (in one piece of memory mapped many times), so
+  // A tensor beyond this size repeats one random region of this size (one piece of memory mapped many times), so
   // that a 98 GB table costs no memory. Rounded to whole pages.
   int64_t max_unique_bytes = int64_t{1} << 30;
+  // Where all tensors together are larger, tensors of one shape, storage and fill share memory, as evenly as that
+  // allows: a model of any size fits, and every machine gets the same values. 0: no limit.
+  int64_t max_bytes = int64_t{8} << 30;
 };
 
 class Checkpoint {

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <map>
+#include <tuple>
 
 #include "base/check.h"
 
@@ -176,7 +178,7 @@ std::byte* map_or_die(int64_t bytes, int fd, std::byte* at) {
 
 }  // namespace
 
-Synthetic::Synthetic(std::vector<WeightSpec> specs, uint64_t seed, int64_t max_unique_bytes)
+Synthetic::Synthetic(std::vector<WeightSpec> specs, uint64_t seed, int64_t max_unique_bytes, int64_t max_bytes)
     : specs_(std::move(specs)), seed_(seed) {
   const int64_t page = ::sysconf(_SC_PAGESIZE);
   max_unique_bytes_ = std::max<int64_t>((max_unique_bytes + page - 1) / page * page, page);
@@ -187,9 +189,39 @@ Synthetic::Synthetic(std::vector<WeightSpec> specs, uint64_t seed, int64_t max_u
       Tensor& t = tensors_.emplace_back();
       t.spec = static_cast<int32_t>(i);
       t.is_scale = is_scale;
+      t.owner = static_cast<int32_t>(tensors_.size() - 1);
       t.n_bytes = *infos_.back().shape.elements() * storage_type_info(infos_.back().type).block_bytes;
       total_bytes_ += t.n_bytes;
     }
+  if (max_bytes > 0) share(max_bytes);
+}
+
+// Tensors of one kind take turns in the memory of the first K of them, with the largest K that keeps all below the
+// limit.
+void Synthetic::share(int64_t max_bytes) {
+  std::map<std::tuple<int64_t, int64_t, Stored, Fill, bool>, std::vector<int32_t>> kinds;
+  for (size_t i = 0; i < tensors_.size(); ++i) {
+    const WeightSpec& spec = specs_[static_cast<size_t>(tensors_[i].spec)];
+    kinds[{spec.out, spec.in, spec.stored, spec.fill, tensors_[i].is_scale}].push_back(static_cast<int32_t>(i));
+  }
+  const auto bytes_with = [&](size_t k) {
+    int64_t bytes = 0;
+    for (const auto& [kind, members] : kinds)
+      bytes += static_cast<int64_t>(std::min(k, members.size())) *
+               std::min(tensors_[static_cast<size_t>(members.front())].n_bytes, max_unique_bytes_);
+    return bytes;
+  };
+  if (bytes_with(tensors_.size()) <= max_bytes) return;
+  size_t low = 1, high = tensors_.size();  // low always serves, unless one of each kind is too much already
+  while (low < high) {
+    const size_t middle = (low + high + 1) / 2;
+    if (bytes_with(middle) <= max_bytes)
+      low = middle;
+    else
+      high = middle - 1;
+  }
+  for (const auto& [kind, members] : kinds)
+    for (size_t i = 0; i < members.size(); ++i) tensors_[static_cast<size_t>(members[i])].owner = members[i % low];
 }
 
 Synthetic::~Synthetic() {
@@ -219,13 +251,14 @@ std::byte* Synthetic::make(Tensor& tensor, const files::TensorInfo& info) {
 std::span<const std::byte> Synthetic::bytes(const files::TensorInfo& info) {
   const auto i = static_cast<size_t>(&info - infos_.data());
   GANNET_CHECK(i < tensors_.size(), "not a tensor of this set");
-  Tensor& t = tensors_[i];
+  const auto owner = static_cast<size_t>(tensors_[i].owner);
+  Tensor& t = tensors_[owner];
   std::byte* data = t.data.load(std::memory_order_acquire);
   if (data == nullptr) {
     const std::lock_guard lock(mutex_);
     data = t.data.load(std::memory_order_relaxed);
     if (data == nullptr) {
-      data = make(t, info);
+      data = make(t, infos_[owner]);
       t.data.store(data, std::memory_order_release);
     }
   }

@@ -1,7 +1,8 @@
 // Random weights in memory, in the formats of a list of specs, made on first use.
 //
-// A byte is a function of (seed, tensor name, offset) alone. Codes are drawn so that values are finite and of the
-// size that WeightSpec::fill asks for; scales are powers of two about it.
+// A byte is a function of (seed, tensor name, offset) alone; tensors that share memory have the bytes of one of
+// them. Codes are drawn so that values are finite and of the size that WeightSpec::fill asks for; scales are powers
+// of two about it.
 #pragma once
 
 #include <atomic>
@@ -20,7 +21,8 @@ namespace gannet::weights {
 
 class Synthetic {
  public:
-  Synthetic(std::vector<WeightSpec> specs, uint64_t seed, int64_t max_unique_bytes);
+  // See SyntheticOptions.
+  Synthetic(std::vector<WeightSpec> specs, uint64_t seed, int64_t max_unique_bytes, int64_t max_bytes);
   ~Synthetic();
   Synthetic(const Synthetic&) = delete;
   Synthetic& operator=(const Synthetic&) = delete;
@@ -38,9 +40,11 @@ class Synthetic {
     int32_t spec = 0;
     bool is_scale = false;
     int64_t n_bytes = 0;
+    int32_t owner = 0;  // the tensor whose memory this one uses; itself unless shared
     std::atomic<std::byte*> data{nullptr};
   };
   std::byte* make(Tensor& tensor, const files::TensorInfo& info);
+  void share(int64_t max_bytes);
 
   std::vector<WeightSpec> specs_;
   uint64_t seed_;

@@ -97,5 +97,27 @@ TEST(Synthetic, ALargeTensorRepeatsOneRegion) {
   EXPECT_NE(first, next);
 }
 
+TEST(Synthetic, AModelLargerThanTheLimitSharesMemory) {
+  std::vector<WeightSpec> many;
+  for (int i = 0; i < 100; ++i)
+    many.push_back(spec("e." + std::to_string(i) + ".weight", 64, 1024, Stored::mxfp4_1x32));
+  many.push_back(spec("other.weight", 64, 1024, Stored::bf16));
+  // One of each kind: 32 KiB codes, 2 KiB scales, 128 KiB of the other. Ten of the first two fit besides.
+  auto c = Checkpoint::synthetic("deepseek_v41", many, {.seed = 1, .max_bytes = (128 + 10 * 34) << 10});
+  auto all = Checkpoint::synthetic("deepseek_v41", many, {.seed = 1, .max_bytes = 0});
+  ASSERT_TRUE(c && all);
+  const auto e = [&](Checkpoint& from, int i) {
+    return *from.matrix("e." + std::to_string(i) + ".weight", 64, 1024);
+  };
+  EXPECT_EQ(e(*c, 3).codes, e(*c, 13).codes);
+  EXPECT_EQ(e(*c, 3).scales, e(*c, 93).scales);
+  EXPECT_NE(e(*c, 3).codes, e(*c, 4).codes);
+  EXPECT_EQ(std::memcmp(e(*c, 13).codes, e(*all, 3).codes, 32768), 0)
+      << "sharing changed the bytes of the first ten";
+  EXPECT_NE(e(*all, 3).codes, e(*all, 13).codes);
+  EXPECT_NE(std::memcmp(e(*all, 3).codes, e(*all, 13).codes, 32768), 0);
+  EXPECT_EQ(c->payload_bytes(), all->payload_bytes());
+}
+
 }  // namespace
 }  // namespace gannet::weights
