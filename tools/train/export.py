@@ -121,7 +121,7 @@ def read(model_dir):
 
 
 def checksums(out_dir):
-    files = sorted(f for f in os.listdir(out_dir) if f != "SHA256SUMS")
+    files = sorted(f for f in os.listdir(out_dir) if f != "SHA256SUMS" and not f.endswith(".md"))
     with open(f"{out_dir}/SHA256SUMS", "w") as f:
         for name in files:
             f.write(hashlib.sha256(open(f"{out_dir}/{name}", "rb").read()).hexdigest() + f"  {name}\n")
