@@ -1,63 +1,21 @@
 // The HTTP server over real sockets on the loopback interface.
 #include "net/http_server.h"
 
-#include <arpa/inet.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <future>
 #include <mutex>
 #include <thread>
 
+#include "support/http_client.h"
+
 namespace gannet::net {
 namespace {
 
+using test::Client;
+
 using namespace std::chrono_literals;
-
-class Client {
- public:
-  explicit Client(uint16_t port, int receive_buffer = 0) : fd_(::socket(AF_INET, SOCK_STREAM, 0)) {
-    if (receive_buffer > 0) ::setsockopt(fd_, SOL_SOCKET, SO_RCVBUF, &receive_buffer, sizeof receive_buffer);
-    timeval limit{10, 0};
-    ::setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(port);
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    connected_ = ::connect(fd_, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
-  }
-  ~Client() { close(); }
-  bool connected() const { return connected_; }
-  void close() {
-    if (fd_ >= 0) ::close(std::exchange(fd_, -1));
-  }
-  void send(std::string_view bytes) {
-    while (!bytes.empty()) {
-      const ssize_t n = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
-      if (n <= 0) return;
-      bytes.remove_prefix(static_cast<size_t>(n));
-    }
-  }
-  // Reads until `end` is in what was received, or until the server closes.
-  std::string until(std::string_view end) {
-    std::string text;
-    char buffer[4096];
-    while (end.empty() || text.find(end) == std::string::npos) {
-      const ssize_t n = ::recv(fd_, buffer, sizeof buffer, 0);
-      if (n <= 0) break;
-      text.append(buffer, static_cast<size_t>(n));
-    }
-    return text;
-  }
-  std::string rest() { return until({}); }
-
- private:
-  int fd_;
-  bool connected_ = false;
-};
 
 std::unique_ptr<HttpServer> serve(Handler handler, HttpServerOptions options = {}) {
   auto server = HttpServer::start(options, std::move(handler));
