@@ -13,6 +13,8 @@ struct Ceilings {
 };
 Ceilings measure_ceilings(ThreadPool& pool, const CpuFeatures& cpu);
 
+void pin_caller();  // to the first CPU it may use
+
 // Seconds of the fastest of `rounds` calls of `f`, after one that is not counted.
 template <class F>
 double fastest_seconds(int rounds, const F& f);

@@ -188,6 +188,7 @@ int main(int argc, char** argv) {
   }
   const Machine machine = this_machine(options.isa);
   ThreadPool pool(options.threads);
+  pool.pin_caller();
   Arena arena(int64_t{1} << 30);
   Exec exec{pool, arena};
   const bench::Report report{bench::measure_ceilings(pool, machine.cpu), options.only};

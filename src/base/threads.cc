@@ -20,11 +20,11 @@ std::vector<int> allowed_cpus() {
   return cpus;
 }
 
-void pin_to(std::thread& thread, int cpu) {
+void pin_to(pthread_t thread, int cpu) {
   cpu_set_t set;
   CPU_ZERO(&set);
   CPU_SET(cpu, &set);
-  (void)::pthread_setaffinity_np(thread.native_handle(), sizeof set,
+  (void)::pthread_setaffinity_np(thread, sizeof set,
                                  &set);  // a hint: slower, not wrong, without it
 }
 
@@ -35,10 +35,16 @@ constexpr auto kSpin = std::chrono::microseconds(50);
 ThreadPool::ThreadPool(int n_threads, bool pin) {
   const std::vector<int> cpus = allowed_cpus();
   n_threads_ = n_threads < 1 ? static_cast<int>(cpus.size()) : n_threads;
+  const bool pins = pin && n_threads_ <= static_cast<int>(cpus.size());
+  if (pins) caller_cpu_ = cpus[0];
   for (int i = 1; i < n_threads_; ++i) {
     threads_.emplace_back([this, i] { work(i); });
-    if (pin && n_threads_ <= static_cast<int>(cpus.size())) pin_to(threads_.back(), cpus[static_cast<size_t>(i)]);
+    if (pins) pin_to(threads_.back().native_handle(), cpus[static_cast<size_t>(i)]);
   }
+}
+
+void ThreadPool::pin_caller() const {
+  if (caller_cpu_ >= 0) pin_to(::pthread_self(), caller_cpu_);
 }
 
 ThreadPool::~ThreadPool() {

@@ -25,21 +25,25 @@ class ThreadPool {
 
   int size() const { return n_threads_; }
 
+  // Binds the calling thread to the CPU that the constructor left for it. For the one thread that calls run():
+  // unbound, it may land on a worker's CPU, and the two then take turns.
+  void pin_caller() const;
+
   // Calls f(thread_idx) once on each of size() threads and returns when all have returned.
   template <class F>
   void run(const F& f) {
     run_erased([](const void* context, int thread) { (*static_cast<const F*>(context))(thread); }, &f);
   }
 
-  // Splits [0, n) into chunks of `grain` and calls f(begin, end) on them; threads take chunks as they get free. Which
-  // thread takes which chunk must not matter to the result.
+  // Splits [0, n) into chunks of `grain` and calls f(begin, end) on them; threads take chunks as they get free.
+  // Which thread takes which chunk must not matter to the result.
   template <class F>
   void parallel_for(int64_t n, int64_t grain, const F& f) {
     parallel_chunks(n, grain, [&f](int, int64_t begin, int64_t end) { f(begin, end); });
   }
 
-  // The same with the index of the thread, for workspaces: f(thread_idx, begin, end). A chunk may be larger than `grain`
-  // where one thread takes everything.
+  // The same with the index of the thread, for workspaces: f(thread_idx, begin, end). A chunk may be larger than
+  // `grain` where one thread takes everything.
   template <class F>
   void parallel_chunks(int64_t n, int64_t grain, const F& f) {
     if (n <= 0) return;
@@ -60,6 +64,7 @@ class ThreadPool {
   void work(int thread);
 
   int n_threads_;
+  int caller_cpu_ = -1;  // -1: pinning was not asked for or would put two threads on one CPU
   std::vector<std::thread> threads_;
   alignas(64) std::atomic<uint64_t> epoch_{0};  // counts jobs; workers wait for it to move
   alignas(64) std::atomic<int> running_{0};     // workers still inside the current job

@@ -10,7 +10,7 @@ namespace {
 
 constexpr int64_t kAlign = 64;
 
-// Output rows that one thread dequantises at once: about 128 KiB of fp32, which stays in the second-level cache.
+// Output rows that one thread dequantises at once: 128 KiB of fp32, which stays in the second-level cache.
 int32_t scratch_rows(const Linear& op) {
   const int64_t rows = (int64_t{128} << 10) / std::max<int64_t>(int64_t{op.in} * 4, 1);
   return static_cast<int32_t>(std::clamp<int64_t>(rows / 4 * 4, 4, 64));

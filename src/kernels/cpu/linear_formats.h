@@ -10,40 +10,41 @@
 
 namespace gannet::simd {
 
-template <class T>
-T load_as(const uint8_t* at) {
-  T value;
-  __builtin_memcpy(&value, at, sizeof value);
-  return value;
-}
+constexpr int kChunkBlocks = 64;           // blocks whose scales are prepared at once: 2048 columns
+constexpr int kPlane = kChunkBlocks + 16;  // scale values of one kind, with room for a last whole vector
 
-constexpr int kChunkBlocks = 64;  // blocks whose scales are prepared at once: 2048 columns
-
-// `kFields` halves at the start of each block of `kBytes`.
+// Halves at the start of each block of `kBytes`: field f of block `first + i` to out[f * kPlane + i].
 template <class S, int kFields, int kBytes>
 void half_scales(const uint8_t* codes, int first, int n, float* out) {
-  uint16_t raw[kChunkBlocks * kFields + 16];
   const uint8_t* at = codes + int64_t{first} * kBytes;
-  for (int i = 0; i < n; ++i, at += kBytes) __builtin_memcpy(raw + i * kFields, at, 2 * kFields);
-  for (int i = n * kFields; i < n * kFields + 16; ++i) raw[i] = 0;
-  for (int i = 0; i < n * kFields; i += 16) S::store(out + i, S::from_f16(raw + i));
+  for (int i = 0; i < n; i += 16, at += 16 * kBytes) {
+    const auto words = S::words(at, kBytes, n - i < 16 ? n - i : 16);
+    S::store(out + i, S::half_words(words));
+    if constexpr (kFields == 2) S::store(out + kPlane + i, S::half_words(S::template shr<16>(words)));
+  }
+}
+
+// 2^(e - 127); 2^-127 is subnormal, 255 is NaN.
+template <class S>
+typename S::F powers(typename S::I e) {
+  const auto value = S::as_float(S::template shl<23>(e));
+  const auto low = S::select(S::equal(e, S::set1i(0)), S::as_float(S::set1i(0x00400000)), value);
+  return S::select(S::equal(e, S::set1i(255)), S::as_float(S::set1i(0x7FC00000)), low);
 }
 
 template <class S>
 void power_scales(const uint8_t* scale_row, int first, int n, float* out) {
-  for (int i = 0; i < n; ++i) {
-    const uint32_t e = scale_row[first + i];
-    const uint32_t bits = e == 0     ? 0x00400000u
-                          : e == 255 ? 0x7FC00000u
-                                     : e << 23;  // 2^-127 is subnormal; 255 is NaN
-    __builtin_memcpy(out + i, &bits, 4);
-  }
+  const uint8_t* at = scale_row + first;
+  int i = 0;
+  for (; i + 16 <= n; i += 16) S::store(out + i, powers<S>(S::bytes(at + i)));
+  if (i < n) S::store(out + i, powers<S>(S::bytes_n(at + i, n - i)));
 }
 
 template <class S>
 struct DenseF32 {
   using F = typename S::F;
   static constexpr int kScales = 0;
+  static constexpr int kFetch = 128;
   static constexpr bool kDense = true;
   static void scales(const uint8_t*, const uint8_t*, int, int, float*) {}
   static const float* at(const uint8_t* codes, int64_t k) { return reinterpret_cast<const float*>(codes) + k; }
@@ -61,6 +62,7 @@ template <class S, bool kHalf>
 struct Dense16 {
   using F = typename S::F;
   static constexpr int kScales = 0;
+  static constexpr int kFetch = 64;
   static constexpr bool kDense = true;
   static void scales(const uint8_t*, const uint8_t*, int, int, float*) {}
   static const uint16_t* at(const uint8_t* codes, int64_t k) {
@@ -93,6 +95,7 @@ template <class S>
 struct Fp8 {
   using F = typename S::F;
   static constexpr int kScales = 1;
+  static constexpr int kFetch = 32;
   static constexpr bool kDense = false;
   static void scales(const uint8_t*, const uint8_t* scale_row, int first, int n, float* out) {
     power_scales<S>(scale_row, first, n, out);
@@ -109,6 +112,7 @@ template <class S>
 struct Mxfp4 {
   using F = typename S::F;
   static constexpr int kScales = 1;
+  static constexpr int kFetch = 16;
   static constexpr bool kDense = false;
   static void scales(const uint8_t*, const uint8_t* scale_row, int first, int n, float* out) {
     power_scales<S>(scale_row, first, n, out);
@@ -125,9 +129,14 @@ template <class S>
 struct Mxfp4Gguf {
   using F = typename S::F;
   static constexpr int kScales = 1;
+  static constexpr int kFetch = 17;
   static constexpr bool kDense = false;
   static void scales(const uint8_t* codes, const uint8_t*, int first, int n, float* out) {
-    for (int i = 0; i < n; ++i) power_scales<S>(codes + int64_t{first + i} * 17, 0, 1, out + i);
+    const uint8_t* at = codes + int64_t{first} * 17;
+    for (int i = 0; i < n; i += 16, at += 16 * 17) {
+      const auto words = S::words(at, 17, n - i < 16 ? n - i : 16);
+      S::store(out + i, powers<S>(S::andi(words, S::set1i(255))));
+    }
   }
   static void block(const uint8_t* codes, int b, const float* sc, F w[2]) {
     S::fp4_split(codes + int64_t{b} * 17 + 1, sc[0], w);
@@ -138,6 +147,7 @@ template <class S>
 struct Q4_0 {
   using F = typename S::F;
   static constexpr int kScales = 1;
+  static constexpr int kFetch = 18;
   static constexpr bool kDense = false;
   static void scales(const uint8_t* codes, const uint8_t*, int first, int n, float* out) {
     half_scales<S, 1, 18>(codes, first, n, out);
@@ -151,12 +161,13 @@ template <class S>
 struct Q4_1 {
   using F = typename S::F;
   static constexpr int kScales = 2;
+  static constexpr int kFetch = 20;
   static constexpr bool kDense = false;
   static void scales(const uint8_t* codes, const uint8_t*, int first, int n, float* out) {
     half_scales<S, 2, 20>(codes, first, n, out);
   }
   static void block(const uint8_t* codes, int b, const float* sc, F w[2]) {
-    S::q4_affine(codes + int64_t{b} * 20 + 4, sc, w);
+    S::q4_affine(codes + int64_t{b} * 20 + 4, sc[0], sc[kPlane], w);
   }
 };
 
@@ -165,6 +176,7 @@ template <class S, bool kAffine>
 struct Q5 {
   using F = typename S::F;
   static constexpr int kScales = kAffine ? 2 : 1, kBytes = kAffine ? 24 : 22;
+  static constexpr int kFetch = kBytes;
   static constexpr bool kDense = false;
   static void scales(const uint8_t* codes, const uint8_t*, int first, int n, float* out) {
     half_scales<S, kScales, kBytes>(codes, first, n, out);
@@ -176,7 +188,7 @@ struct Q5 {
       const auto low = half == 0 ? S::andi(pair, S::set1i(15)) : S::template shr<4>(pair);
       const auto code = S::ori(low, S::template shl<4>(S::bits(at + 2 * half)));
       if constexpr (kAffine)
-        w[half] = S::add(S::mul(S::to_float(code), S::set1(sc[0])), S::set1(sc[1]));
+        w[half] = S::add(S::mul(S::to_float(code), S::set1(sc[0])), S::set1(sc[kPlane]));
       else
         w[half] = S::mul(S::to_float(S::subi(code, S::set1i(16))), S::set1(sc[0]));
     }
@@ -187,6 +199,7 @@ template <class S>
 struct Q8_0 {
   using F = typename S::F;
   static constexpr int kScales = 1;
+  static constexpr int kFetch = 34;
   static constexpr bool kDense = false;
   static void scales(const uint8_t* codes, const uint8_t*, int first, int n, float* out) {
     half_scales<S, 1, 34>(codes, first, n, out);

@@ -85,6 +85,21 @@ struct Simd {
   static I signed_bytes(const uint8_t* p) {
     return {_mm256_cvtepi8_epi32(load8(p)), _mm256_cvtepi8_epi32(load8(p + 8))};
   }
+  // The 32-bit words at base, base + stride, ...: n in [0, 16] of them, the other lanes 0.
+  static I words(const uint8_t* base, int stride, int n) {
+    if (n == 16) return {words8(base, stride), words8(base + 8 * stride, stride)};
+    alignas(32) int word[16] = {};
+    for (int i = 0; i < n; ++i) word[i] = load_int(base + i * stride);
+    return {_mm256_load_si256(reinterpret_cast<const __m256i*>(word)),
+            _mm256_load_si256(reinterpret_cast<const __m256i*>(word + 8))};
+  }
+  // The lower 16 bits of each lane as a half.
+  static F half_words(I a) { return {_mm256_cvtph_ps(low_words(a.lo)), _mm256_cvtph_ps(low_words(a.hi))}; }
+  static I bytes_n(const uint8_t* p, int n) {
+    uint8_t all[16] = {};
+    __builtin_memcpy(all, p, static_cast<unsigned>(n));
+    return bytes(all);
+  }
   // Bit i of the 16 at p in lane i, as 0 or 1.
   static I bits(const uint8_t* p) {
     const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), one = _mm256_set1_epi32(1);
@@ -100,11 +115,11 @@ struct Simd {
             _mm256_or_ps(_mm256_permutevar8x32_ps(magnitude, code.hi), _mm256_castsi256_ps(sign.hi))};
   }
   // Element i of a 32-block is the low nibble of byte i, element i + 16 its high nibble.
-  static void q4_affine(const uint8_t* p, const float* d_m, F w[2]) {  // fl(fl(d * q) + m)
-    const F d = set1(d_m[0]), m = set1(d_m[1]);
+  static void q4_affine(const uint8_t* p, float d, float m, F w[2]) {  // fl(fl(d * q) + m)
+    const F step = set1(d), least = set1(m);
     const I pair = bytes(p);
-    w[0] = add(mul(to_float(andi(pair, set1i(15))), d), m);
-    w[1] = add(mul(to_float(shr<4>(pair)), d), m);
+    w[0] = add(mul(to_float(andi(pair, set1i(15))), step), least);
+    w[1] = add(mul(to_float(shr<4>(pair)), step), least);
   }
   static void q4_centred(const uint8_t* p, float d, F w[2]) {  // fl(d * (q - 8))
     const I pair = bytes(p);
@@ -165,11 +180,21 @@ struct Simd {
   }
   static __m128i load8(const uint8_t* p) { return _mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)); }
   static __m128i load16(const uint16_t* p) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p)); }
-  static __m128i load4(const uint8_t* p) {
+  static int load_int(const uint8_t* p) {
     int word;
     __builtin_memcpy(&word, p, 4);
-    return _mm_cvtsi32_si128(word);
+    return word;
   }
+  static __m256i words8(const uint8_t* p, int64_t stride) {
+    return _mm256_setr_epi32(load_int(p), load_int(p + stride), load_int(p + 2 * stride), load_int(p + 3 * stride),
+                             load_int(p + 4 * stride), load_int(p + 5 * stride), load_int(p + 6 * stride),
+                             load_int(p + 7 * stride));
+  }
+  static __m128i low_words(__m256i a) {
+    const __m256i low = _mm256_and_si256(a, _mm256_set1_epi32(0xFFFF));
+    return _mm_packus_epi32(_mm256_castsi256_si128(low), _mm256_extracti128_si256(low, 1));
+  }
+  static __m128i load4(const uint8_t* p) { return _mm_cvtsi32_si128(load_int(p)); }
   static __m256i interleave(__m128i pairs) {  // 4 bytes
     const __m256i wide = _mm256_cvtepu8_epi64(pairs);
     return _mm256_or_si256(wide, _mm256_slli_epi64(wide, 28));

@@ -69,6 +69,19 @@ struct Simd {
   static I signed_bytes(const uint8_t* p) {
     return _mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
   }
+  // The 32-bit words at base, base + stride, ...: n in [0, 16] of them, the other lanes 0.
+  static I words(const uint8_t* base, int stride, int n) {
+    if (n <= 4) {  // a gather of few lanes costs as much as one of all
+      const auto word = [&](int i) { return i < n ? load_int(base + i * stride) : 0; };
+      return _mm512_zextsi128_si512(_mm_setr_epi32(word(0), word(1), word(2), word(3)));
+    }
+    const I lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    return _mm512_mask_i32gather_epi32(_mm512_setzero_si512(), head(n), _mm512_mullo_epi32(lane, set1i(stride)),
+                                       base, 1);
+  }
+  // The lower 16 bits of each lane as a half.
+  static F half_words(I a) { return _mm512_cvtph_ps(_mm512_cvtepi32_epi16(a)); }
+  static I bytes_n(const uint8_t* p, int n) { return _mm512_cvtepu8_epi32(_mm_maskz_loadu_epi8(head(n), p)); }
   // Bit i of the 16 at p in lane i, as 0 or 1.
   static I bits(const uint8_t* p) {
     uint16_t mask;
@@ -85,9 +98,9 @@ struct Simd {
         code, _mm512_setr_ps(0.0f, 0.5f, 1, 1.5f, 2, 3, 4, 6, -0.0f, -0.5f, -1, -1.5f, -2, -3, -4, -6));
   }
   // Element i of a 32-block is the low nibble of byte i, element i + 16 its high nibble.
-  static void q4_affine(const uint8_t* p, const float* d_m, F w[2]) {  // fl(fl(d * q) + m)
+  static void q4_affine(const uint8_t* p, float d, float m, F w[2]) {  // fl(fl(d * q) + m)
     const F q = _mm512_setr_ps(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
-    const F table = add(mul(q, set1(d_m[0])), set1(d_m[1]));
+    const F table = add(mul(q, set1(d)), set1(m));
     const I pair = bytes(p);
     w[0] = _mm512_permutexvar_ps(pair, table);
     w[1] = _mm512_permutexvar_ps(shr<4>(pair), table);
@@ -143,6 +156,11 @@ struct Simd {
   static __m128 mul4(__m128 a, float b) { return _mm_mul_ps(a, _mm_set1_ps(b)); }
 
  private:
+  static int load_int(const uint8_t* p) {
+    int word;
+    __builtin_memcpy(&word, p, 4);
+    return word;
+  }
   static F widen(__m256i a) { return as_float(shl<16>(_mm512_cvtepu16_epi32(a))); }
   // Through half precision, whose denormals cost nothing to convert: the code's exponent bias is 8 less.
   static F e4m3(__m128i code) {
