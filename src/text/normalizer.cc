@@ -65,22 +65,13 @@ void apply_form(OwnedText& source, NormalForm form) {
   for (const char c : source.text) ascii = ascii && static_cast<unsigned char>(c) < 0x80;
   if (ascii) return;
   Builder builder(source);
-  const std::string& text = source.text;
-  const char* const begin = text.data();
-  const char* const end = begin + text.size();
-  // Stretches of one owner end where nothing composes across; a stretch with a border inside is the client's whole.
-  for (const char* p = begin; p < end;) {
-    const char* stop = p;
-    const char owner = source.client[static_cast<size_t>(p - begin)];
-    while (stop < end) {
-      const Char c = char_at(stop, end);
-      const bool same = source.client[static_cast<size_t>(stop - begin)] == owner;
-      if (!same && composes_with_nothing_before(c.code_point)) break;
-      stop += c.size;
-    }
-    const auto from = static_cast<size_t>(p - begin), to = static_cast<size_t>(stop - begin);
-    builder.add(normalized({p, to - from}, form), from, to);
-    p = stop;
+  // Text of two owners is not composed across their border: a client's combining mark must not change what the
+  // template wrote before it.
+  for (size_t from = 0; from < source.text.size();) {
+    const size_t to =
+        std::min(source.client.find(source.client[from] == '\1' ? '\0' : '\1', from), source.text.size());
+    builder.add(normalized(std::string_view(source.text).substr(from, to - from), form), from, to);
+    from = to;
   }
   builder.finish();
 }

@@ -35,7 +35,6 @@ const Pre* find_pre(std::string_view name) {
       {"smaug-bpe", {llama3}},
       {"qwen2", {qwen2}, true},
       {"deepseek-r1-qwen", {qwen2}, true},
-      {"qwen35", {qwen35}, true},
       {"deepseek-v3", {numbers_to_three, deepseek_cjk, deepseek_words}},
       {"deepseek-coder",
        {from(R"([\r\n])"), from(R"(\s?\p{L}+)"), from(R"(\s?\p{P}+)"), from("[一-龥ࠀ-一가-퟿]+"),

@@ -70,11 +70,9 @@ Char char_before(const char* begin, const char* end);
 bool is_word_char(char32_t code_point);
 
 enum class NormalForm { nfc, nfd, nfkc, nfkd };
-// Ill-formed bytes stay where they are and end what composes. Deterministic, Unicode 14.
+// As of Unicode 9.0, which is what tokenizers are made with: later characters stay as they are, and so do ill-formed
+// bytes; nothing composes or moves across either. O(n log n).
 std::string normalized(std::string_view text, NormalForm form);
-
-// Whether a text may be cut before this character without changing the NFC or NFKC form of either part.
-bool composes_with_nothing_before(char32_t code_point);
 
 // Full lower-case mapping of each character alone (U+0130 gives two; no final-sigma rule).
 void append_lower(std::string& out, char32_t code_point);

@@ -1,15 +1,13 @@
-// Runs a tokenizer over many texts for tests/golden/tokenizer/compare.py, and measures it.
+// Runs a tokenizer over many texts for tests/golden/tokenizer/compare.py.
 //
 //   tokenize_tool MODEL < requests > replies      MODEL: a folder, a tokenizer.json or a GGUF file
 //   tokenize_tool MODEL --map N                   the Engram map of ids 0..N-1, one number a line
-//   tokenize_tool MODEL --time FILE               load time and encode speed on a text file
 //
 // A request is: op u8, size u32, that many bytes. Ops: 'e' encode as the template's text, 'c' as a client's, 'b' as
 // 'e' with special tokens added, 'd' decode int32 ids, 'k' the same without special tokens. A reply is: size u32 in
 // bytes, then int32 ids or text. All little-endian.
 #include <fmt/format.h>
 
-#include <chrono>
 #include <cstdio>
 #include <cstring>
 
@@ -44,43 +42,12 @@ bool serve_one(const Tokenizer& tokenizer) {
   return true;
 }
 
-double ms_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-}
-
-int time_file(const char* model, const char* file) {
-  double load_ms = 1e9;
-  for (int i = 0; i < 5; ++i) {
-    const auto start = std::chrono::steady_clock::now();
-    const auto loaded = load_tokenizer(model);
-    if (!loaded) return fmt::print(stderr, "{}\n", loaded.error().message), 1;
-    load_ms = std::min(load_ms, ms_since(start));
-  }
-  const auto tokenizer = load_tokenizer(model);
-  const auto text = read_file(file);
-  if (!text) return fmt::print(stderr, "{}\n", text.error().message), 1;
-  for (int i = 0; i < 3; ++i) {
-    const auto start = std::chrono::steady_clock::now();
-    const auto ids = tokenizer->encode(*text);
-    const double encode_ms = ms_since(start);
-    const auto back = std::chrono::steady_clock::now();
-    const std::string decoded = tokenizer->decode(ids);
-    fmt::print(
-        "load {:.1f} ms  bytes {}  ids {}  encode {:.2f} ms = {:.1f} MB/s  decode {:.2f} ms = {:.1f} MB/s  equal "
-        "{}\n",
-        load_ms, text->size(), ids.size(), encode_ms, static_cast<double>(text->size()) / encode_ms / 1e3,
-        ms_since(back), static_cast<double>(text->size()) / ms_since(back) / 1e3, decoded == *text);
-  }
-  return 0;
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
   const std::string_view mode = argc > 2 ? argv[2] : "";
-  if (argc == 4 && mode == "--time") return time_file(argv[1], argv[3]);
   if (argc != 2 && !(argc == 4 && mode == "--map")) {
-    fmt::print(stderr, "usage: tokenize_tool MODEL [--map N | --time FILE]\n");
+    fmt::print(stderr, "usage: tokenize_tool MODEL [--map N]\n");
     return 2;
   }
   const auto tokenizer = load_tokenizer(argv[1]);

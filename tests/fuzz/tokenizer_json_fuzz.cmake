@@ -1,0 +1,1 @@
+gannet_fuzz(tokenizer_json text)
