@@ -1,0 +1,1 @@
+gannet_fuzz(output_parser text)
