@@ -25,7 +25,7 @@ def prompts(b):
     talk = [dict(role="user", content=CHATS[2])]
     m = tools.conversation(random.Random(5), True)
     return {"prose": [0] + b.ids(PROSE[0]), "python": [0] + b.ids("".join(PYTHON)),
-            "chat": b.ids(chat.encode(talk, open_turn=True)), "tools": b.ids(chat.encode(m, True, open_turn=False))[:448]}
+            "chat": b.ids(chat.encode(talk, open_turn=True)), "tools": b.ids(chat.encode(m, True, open_turn=False))[:256]}
 
 
 def draft(b, ids, anchor):
@@ -56,7 +56,7 @@ def main():
         at = torch.linspace(0, T - 1, 7).round().long()
         full = b.model.logits(x, FLOAT)[0]
         none = torch.empty(0, dtype=torch.long)
-        greedy = generate(b.model, [ids], FLOAT, none, 8 if T > 256 else 16, 0.0)[0]
+        greedy = generate(b.model, [ids], FLOAT, none, 8, 0.0)[0]
         out |= {f"{name}.ids": x[0].int(), f"{name}.positions": at.int(), f"{name}.logits_float": full[at].contiguous(),
                 f"{name}.logits_cached": b.model.logits(x, CACHED)[0, at].contiguous(), f"{name}.greedy": torch.tensor(greedy).int()}
         out[f"{name}.draft"], out[f"{name}.confidence"] = draft(b, ids, greedy[0])
