@@ -24,7 +24,8 @@ Result<Numerics> numerics_from(const std::string& name) {
 
 void add_model_flags(CLI::App& app, ModelFlags& flags) {
   app.add_option("-m,--model", flags.model,
-                 "GGUF file, safetensors file, or folder with config.json (default: SmolLM2-135M-Instruct)");
+                 "GGUF file, safetensors file, folder with config.json, or the name of one in models/, such as "
+                 "gannet-mini (default: SmolLM2-135M-Instruct)");
   app.add_option("--weights", flags.weights, "'file', or 'synthetic' for random weights of the model's config")
       ->check(CLI::IsMember({"file", "synthetic"}));
   app.add_option("--weights-seed", flags.weights_seed, "seed of synthetic weights");
@@ -87,15 +88,22 @@ Result<sample::SamplingParams> sampling_params(const SamplingFlags& flags) {
   return params;
 }
 
-Result<std::string> default_model() {
+Result<std::string> find_model(const std::string& name) {
   std::error_code ignored;
+  if (!name.empty() && std::filesystem::exists(name, ignored)) return name;
+  // A name without a path: beside the working directory or the binary, or where GANNET_MODELS points.
   std::vector<std::filesystem::path> places{"models"};
   if (const char* folder = std::getenv("GANNET_MODELS")) places.insert(places.begin(), folder);
   const auto binary = std::filesystem::read_symlink("/proc/self/exe", ignored);
   for (auto up = binary.parent_path(); up.has_relative_path(); up = up.parent_path())
     places.push_back(up / "models");
   for (const auto& place : places)
-    if (std::filesystem::exists(place / kDefaultModelFile, ignored)) return (place / kDefaultModelFile).string();
+    for (const std::string& file : name.empty() ? std::vector<std::string>{kDefaultModelFile}
+                                                : std::vector<std::string>{name, name + ".gguf"})
+      if (std::filesystem::exists(place / file, ignored)) return (place / file).string();
+  if (!name.empty())
+    return Error{Errc::not_found,
+                 fmt::format("there is no model '{}', neither as a path nor in a models folder", name)};
   return Error{Errc::not_found,
                fmt::format("the default model {} is not there; tools/get_model.sh gets it, --model names another",
                            kDefaultModelFile)};
@@ -105,11 +113,7 @@ Result<Loaded> load(const ModelFlags& flags, engine::EngineOptions engine_option
   Loaded loaded;
   loaded.machine = this_machine(flags.isa);
   engine::LoadOptions options;
-  if (flags.model.empty()) {
-    GANNET_ASSIGN(options.path, default_model());
-  } else {
-    options.path = flags.model;
-  }
+  GANNET_ASSIGN(options.path, find_model(flags.model));
   options.synthetic_weights = flags.weights == "synthetic";
   options.synthetic_seed = flags.weights_seed;
   options.chat_template = flags.chat_template;

@@ -49,8 +49,9 @@ struct Loaded {
 // `engine` says what the flags do not: sequences, rows, cache memory.
 Result<Loaded> load(const ModelFlags& flags, engine::EngineOptions engine);
 
-// Path of the default model: models/ beside the working directory or the binary, or where GANNET_MODELS points.
-Result<std::string> default_model();
+// Path of a model by path or by its name in a models folder (in the working directory, above the binary, or where
+// GANNET_MODELS points). An empty name is the default model.
+Result<std::string> find_model(const std::string& name);
 
 // Prints "gannet: MESSAGE" to stderr; returns 1.
 int fail(const Error& error);
