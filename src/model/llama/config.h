@@ -68,7 +68,7 @@ struct Config {
   std::vector<bool> is_local;  // [n_layers] which layers use the window; empty where sliding_window is 0
 
   double query_scale = 0;      // q . k times this; always set (D^-1/2 unless the family says otherwise)
-  float embedding_scale = 1;   // the embedding row times this; Gemma: sqrt(C), which bf16 modes round to bf16 first
+  float embedding_scale = 1;   // the embedding row times this; Gemma: sqrt(C) in fp32
   bool norm_plus_one = false;  // RMSNorm multiplies by 1 + weight (Gemma in config.json form; GGUF stores the sum)
   bool post_norms = false;     // Gemma: a norm after attention and after the MLP, before the residual is added
   Activation activation = Activation::silu;
