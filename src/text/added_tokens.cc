@@ -99,7 +99,8 @@ void AddedTokens::find(std::string_view text, std::string_view client, std::vect
     if (entry->rstrip)
       while (end < text.size() && char_at(text.data() + end, text.data() + text.size()).is(kSpace))
         end += char_at(text.data() + end, text.data() + text.size()).size;
-    at = std::max(at, end);
+    // The search goes on behind the content, not behind the blanks: an added token that is blank follows even where
+    // rstrip has taken its bytes, as in the library that such files are made for.
     free = end;
     out.push_back({begin, end, entry->id});
   }

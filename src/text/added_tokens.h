@@ -29,9 +29,9 @@ class AddedTokens {
   // Of entries with equal content the last one counts. Refuses contents of more than kMaxContentBytes.
   static Result<AddedTokens> build(std::vector<Entry> entries);
 
-  // All matches, in order: at each place the longest one that may match, none overlapping. `client` says the owner
-  // of each byte (1 = client_owned); bytes of clients match only entries that are `text`. O(bytes * longest
-  // content).
+  // All matches, in order: at each place the longest one that may match, contents not overlapping. `client` says
+  // the owner of each byte (1 = client_owned); bytes of clients match only entries that are `text`. O(bytes *
+  // longest content).
   void find(std::string_view text, std::string_view client, std::vector<Match>& out) const;
 
   bool empty() const { return entries_.empty(); }

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "text/components.h"
 
 namespace gannet {
@@ -50,10 +52,7 @@ class Builder {
     out_.text.append(source_.text, from, to - from);
     out_.client.append(source_.client, from, to - from);
   }
-  void finish() {
-    out_.whole_front = source_.whole_front;
-    source_ = std::move(out_);
-  }
+  void finish() { source_ = std::move(out_); }
 
  private:
   OwnedText& source_;
@@ -116,7 +115,6 @@ void apply_strip(OwnedText& source, const Step& step) {
   while (step.left && begin < end && char_at(begin, end).is(kSpace)) begin += char_at(begin, end).size;
   while (step.right && begin < end && char_before(begin, end).is(kSpace)) end -= char_before(begin, end).size;
   const auto from = static_cast<size_t>(begin - first), size = static_cast<size_t>(end - begin);
-  if (from > 0) source.whole_front = false;
   source.text = source.text.substr(from, size);
   source.client = source.client.substr(from, size);
 }
@@ -136,6 +134,11 @@ Normalizer Normalizer::from_steps(std::vector<Step> steps) {
   Normalizer out;
   out.steps_ = std::move(steps);
   return out;
+}
+
+bool Normalizer::cuts_front() const {
+  return std::any_of(steps_.begin(), steps_.end(),
+                     [](const Step& step) { return step.kind == Step::Kind::strip && step.left; });
 }
 
 void Normalizer::apply(OwnedText& text) const {

@@ -16,8 +16,6 @@ struct OwnedText {
   std::string text;
   // Same length as text; 1 = client_owned. A byte that a rewrite made from bytes of both owners is client_owned.
   std::string client;
-  // Nothing was cut off the front.
-  bool whole_front = true;
 };
 
 // A chain of rewriting steps. Immutable, any thread.
@@ -38,6 +36,7 @@ class Normalizer {
   static Normalizer from_steps(std::vector<Step> steps);
 
   bool empty() const { return steps_.empty(); }
+  bool cuts_front() const;  // a Strip on the left
   void apply(OwnedText& text) const;
   std::string apply(std::string_view text) const;
 

@@ -152,6 +152,11 @@ PreTokenizer PreTokenizer::from_steps(std::vector<Step> steps, bool byte_level) 
   return out;
 }
 
+bool PreTokenizer::minds_start() const {
+  return std::any_of(steps_.begin(), steps_.end(),
+                     [](const Step& step) { return step.prepend == Step::Prepend::first; });
+}
+
 void PreTokenizer::run(size_t index, std::string_view text, bool at_start, PieceSink& sink) const {
   if (text.empty()) return;
   if (index == steps_.size()) return sink.piece(text);

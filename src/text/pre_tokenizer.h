@@ -50,6 +50,9 @@ class PreTokenizer {
   // Whether pieces go into the model as bytes (a ByteLevel step).
   bool byte_level() const { return byte_level_; }
 
+  // Whether the beginning of the input is cut otherwise than the rest (Metaspace, prepend_scheme first).
+  bool minds_start() const;
+
   // Cuts one stretch of text between added tokens. `at_start`: it is the beginning of the input.
   void split(std::string_view text, bool at_start, PieceSink& sink) const { run(0, text, at_start, sink); }
 

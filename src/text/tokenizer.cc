@@ -96,7 +96,6 @@ void Tokenizer::Impl::encode_gap(std::string_view text, std::string_view client,
     normalizer.apply(owned);
     text = owned.text;
     client = owned.client;
-    at_start = at_start && owned.whole_front;
   }
   std::vector<AddedTokens::Match> matches;
   if (!normalized_added.empty()) normalized_added.find(text, client, matches);

@@ -38,7 +38,12 @@ Status Tokenizer::Impl::set_added(std::vector<Added> added) {
       verbatim.resize(static_cast<size_t>(vocabulary.size()));
     verbatim[static_cast<size_t>(entry.id)] = 1;
   }
-  if (!vocabulary.byte_level()) set_decoded(verbatim);
+  if (!vocabulary.byte_level()) {
+    set_decoded(verbatim);
+    for (const Added& token : added)  // what is found in normalized text is given back as found there
+      if (token.normalized && !token.entry.content.empty())
+        put_decoded(token.entry.id, decode.apply(normalizer.apply(token.entry.content)));
+  }
   std::vector<AddedTokens::Entry> raw, in_normalized;
   for (Added& token : added) {
     AddedTokens::Entry& entry = token.entry;
@@ -66,10 +71,14 @@ void Tokenizer::Impl::set_decoded(const std::vector<char>& verbatim) {
     const auto at = static_cast<size_t>(id);
     if (decode.byte_tokens && byte_of_token(token) >= 0) vocabulary.set(id, Token::kByte);
     const bool as_is = at < verbatim.size() && verbatim[at] != 0;
-    const auto begin = static_cast<uint32_t>(decoded_arena.size());
-    decoded_arena += as_is ? std::string(token) : decode.apply(token);
-    decoded[at] = {begin, static_cast<uint32_t>(decoded_arena.size()) - begin};
+    put_decoded(id, as_is ? std::string(token) : decode.apply(token));
   }
+}
+
+void Tokenizer::Impl::put_decoded(int32_t id, std::string_view text) {
+  decoded[static_cast<size_t>(id)] = {static_cast<uint32_t>(decoded_arena.size()),
+                                      static_cast<uint32_t>(text.size())};
+  decoded_arena += text;
 }
 
 void Tokenizer::Impl::add_known_eos() {

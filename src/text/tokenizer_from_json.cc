@@ -183,6 +183,10 @@ Result<Tokenizer> Tokenizer::from_json(std::string_view tokenizer_json, std::str
   auto impl = std::make_unique<Impl>(pre_tokenizer.byte_level());
   impl->pre_tokenizer = std::move(pre_tokenizer);
   GANNET_ASSIGN(impl->normalizer, Normalizer::from_components(file.normalizers));
+  if (impl->normalizer.cuts_front() && impl->pre_tokenizer.minds_start())
+    return Error{Errc::unsupported,
+                 "tokenizer.json: a Strip on the left before a Metaspace with prepend_scheme 'first' "
+                 "is not implemented"};
   GANNET_ASSIGN(impl->decode, DecodeRules::from_components(file.decoders));
   if (impl->decode.byte_level != impl->vocabulary.byte_level())
     return Error{Errc::unsupported,

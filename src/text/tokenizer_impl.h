@@ -53,6 +53,7 @@ struct Tokenizer::Impl {
   void finish();
 
  private:
+  void put_decoded(int32_t id, std::string_view text);
   void encode_gap(std::string_view text, std::string_view client, bool at_start, std::vector<int32_t>& out) const;
   void encode_pieces(std::string_view text, bool at_start, std::vector<int32_t>& out) const;
 };
