@@ -7,6 +7,8 @@
 #include <unordered_set>
 #include <utility>
 
+#include "model/deepseek_v41/inventory.h"
+
 namespace gannet::deepseek_v41 {
 namespace {
 
@@ -44,6 +46,9 @@ Result<std::unique_ptr<DeepseekV41>> DeepseekV41::load(const Config& config, con
                                                      model->precision_, machine));
   }
   model->info_.weight_bytes = checkpoint.payload_bytes();
+  InventoryOptions text_only;
+  text_only.draft = text_only.vision = false;
+  for (const weights::WeightSpec& spec : inventory(config, text_only)) model->info_.parameters += spec.elements();
   return model;
 }
 
