@@ -67,7 +67,7 @@ void expect_matches_ref(TestExec& e, WeightFormat format, const Shape& s, DType 
     c.run(*v, got.back(), e.exec);
     ASSERT_TRUE(got.back().canaries_intact()) << v->name;
   }
-  std::vector<float> w(static_cast<size_t>(s.in));
+  std::vector<float> w(static_cast<size_t>(s.in) + 1);
   for (int64_t o = 0; o < want.width(); ++o)
     for (int64_t t = 0; t < s.rows; ++t) {
       const double bound = (s.in / 16.0 + 5) * 0x1p-24 * (c.magnitude(t, o, w) + (with_bias ? 1 : 0)) +

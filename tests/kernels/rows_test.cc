@@ -23,7 +23,7 @@ TEST(Embedding, EveryVariantIsExactInEveryFormat) {
         const int32_t block = weight_format_info(format).block_elements, width = block == 1    ? 77
                                                                                  : block == 32 ? 96
                                                                                                : 512;
-        const test::Weight table = test::make_weight(format, 64, width, 7, format == WeightFormat::f32 ? 4 : 3);
+        const test::Weight table = test::make_weight(format, 64, width, 7, block == 1 ? 4 : 3);
         Matrix embeds(4, width);
         Random random(1);
         embeds.fill(random);

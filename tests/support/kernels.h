@@ -182,6 +182,7 @@ inline Weight make_weight(WeightFormat format, int32_t out, int32_t in, uint64_t
   const bool apart =
       format == WeightFormat::fp8_32x32 || format == WeightFormat::fp8_1x32 || format == WeightFormat::mxfp4_1x32;
   Weight w;
+  if (dense) gap = (gap + 3) / 4 * 4;
   const int64_t row_bytes = int64_t{in} / info.block_elements * info.block_bytes + gap;
   const int64_t shift = dense ? 4 : 1;
   w.codes.resize(static_cast<size_t>(row_bytes * out + shift));
