@@ -36,7 +36,8 @@ CpuFeatures detect_cpu(const std::string& limit) {
   if (::sched_getaffinity(0, sizeof set, &set) == 0) cpu.n_cores = CPU_COUNT(&set);
   if (limit == "scalar") return cpu;
   __builtin_cpu_init();
-  cpu.avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
+  cpu.avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2") &&
+             __builtin_cpu_supports("f16c");
   if (limit == "avx2") return cpu;
   cpu.avx512 = cpu.avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
