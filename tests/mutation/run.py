@@ -4,7 +4,8 @@
 usage: run.py [--only RULE ...] [--folder build/mutation] [--jobs N]
 
 Copies the working tree into a folder of its own, builds the V4.1 golden tests there, and then, for every entry of
-rules.json, edits one file of the copy, builds, runs and restores. An edit has a `find` text that must occur exactly once.
+rules.json, edits one file of the copy, builds, runs and restores. An edit has a `find` text that must occur exactly once;
+`test` and `filter` name another test program and its cases where the goldens cannot see a rule.
 A rule is caught if the tests fail. It is an error if the unbroken copy fails, or an edit does not apply or compile: a
 mutant that was never run proves nothing. Takes about a minute a rule; run by hand or nightly, not in .ci/run.
 """
@@ -58,17 +59,17 @@ class Tree:
             configure.append("-DCMAKE_CXX_COMPILER_LAUNCHER=ccache")
         subprocess.run(configure, check=True, stdout=subprocess.DEVNULL)
 
-    def compile(self):
+    def compile(self, target="model_test"):
         environment = dict(os.environ, CCACHE_BASEDIR=str(self.source), CCACHE_NOHASHDIR="1")
-        done = subprocess.run(["ninja", "-C", self.build, "-j", str(self.jobs), "model_test"], capture_output=True, text=True,
+        done = subprocess.run(["ninja", "-C", self.build, "-j", str(self.jobs), target], capture_output=True, text=True,
                               env=environment)
         return done.returncode == 0, done.stdout[-3000:]
 
-    def test(self):
+    def test(self, target="model_test", cases=FILTER):
         """(passed, number of tests run, what failed first)."""
-        program = next(p for p in self.build.rglob("model_test") if p.is_file())
+        program = next(p for p in self.build.rglob(target) if p.is_file())
         try:
-            done = subprocess.run([program, f"--gtest_filter={FILTER}", "--gtest_fail_fast"], cwd=self.source,
+            done = subprocess.run([program, f"--gtest_filter={cases}", "--gtest_fail_fast"], cwd=self.source,
                                   capture_output=True, text=True, timeout=TIMEOUT, errors="replace")
         except subprocess.TimeoutExpired:
             return False, 1, "timeout"
@@ -96,10 +97,11 @@ def judge(tree, rule):
     except (OSError, ValueError) as error:
         return "error", str(error)
     try:
-        built, output = tree.compile()
+        target = rule.get("test", "model_test")
+        built, output = tree.compile(target)
         if not built:
             return "error", "does not compile: " + output
-        passed, started, first = tree.test()
+        passed, started, first = tree.test(target, rule.get("filter", FILTER))
         if passed:
             return "survived", f"{started} tests passed"
         return "caught", first
