@@ -33,16 +33,22 @@ class Storage {
   char* next_;
 };
 
+// simdjson's own is_null() throws on a word that merely begins with n.
+bool is_null(od::value value) {
+  bool null = false;
+  return value.is_null().get(null) == simdjson::SUCCESS && null;
+}
+
 // true, false, or null for `absent`.
 Status read_flag(od::value value, std::string_view where, bool& out) {
-  if (value.is_null()) return ok();
+  if (is_null(value)) return ok();
   if (const auto code = value.get_bool().get(out)) return bad(where, code);
   return ok();
 }
 
 // A string, or null for none.
 Status read_text(od::value value, std::string_view where, std::optional<std::string>& out) {
-  if (value.is_null()) return ok();
+  if (is_null(value)) return ok();
   std::string_view text;
   if (const auto code = value.get_string().get(text)) return bad(where, code);
   out = std::string(text);
@@ -92,7 +98,7 @@ Status read_added_token(od::value value, TokenizerJson::AddedToken& out) {
 }
 
 Status read_added_tokens(od::value value, TokenizerJson& out) {
-  if (value.is_null()) return ok();
+  if (is_null(value)) return ok();
   od::array array;
   if (const auto code = value.get_array().get(array)) return bad("added_tokens", code);
   for (auto element : array) {
@@ -171,7 +177,7 @@ Status refuse_text(od::value value, std::string_view where) {
 }
 
 Status refuse_dropout(od::value value) {
-  if (value.is_null()) return ok();
+  if (is_null(value)) return ok();
   double dropout = 0;
   if (const auto code = value.get_double().get(dropout)) return bad("model.dropout", code);
   if (dropout != 0)
@@ -232,7 +238,7 @@ Status flatten(std::string_view where, std::string_view members, Json&& componen
 }
 
 Status read_components(std::string_view where, std::string_view members, od::value value, std::vector<Json>& out) {
-  if (value.is_null()) return ok();
+  if (is_null(value)) return ok();
   od::object object;
   if (const auto code = value.get_object().get(object)) return bad(where, code);
   std::string_view raw;

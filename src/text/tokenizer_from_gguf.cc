@@ -134,6 +134,7 @@ Status load_scored(const GgufVocab& vocab, Tokenizer::Impl& impl) {
   if (prefix) impl.decode.strip = " ", impl.decode.strip_count = 1;
   GANNET_TRY(fill_vocabulary(vocab, impl));
   const int32_t unk = vocab.unk_id ? static_cast<int32_t>(*vocab.unk_id) : -1;
+  impl.unk = unk;
   impl.scored = std::make_unique<ScoredBpe>(&impl.vocabulary, vocab.scores, unk);
   set_ids(vocab, true, impl);
   return ok();

@@ -69,6 +69,7 @@ Status fill_model(const files::TokenizerJson& file, Tokenizer::Impl& impl) {
     if (options.unk_id < 0)
       return bad(fmt::format("model.unk_token '{}' is not in the vocabulary", *file.unk_token));
   }
+  impl.unk = options.unk_id;
   impl.ranked = std::make_unique<RankedBpe>(&impl.vocabulary, options);
   impl.ranked->reserve(file.merges.size());
   for (const auto& merge : file.merges) GANNET_TRY(impl.ranked->add_merge(merge.left, merge.right));

@@ -35,6 +35,7 @@ struct Tokenizer::Impl {
   std::vector<std::pair<uint32_t, uint32_t>> decoded;  // by id: begin, size
 
   std::optional<int32_t> bos, pad;
+  int32_t unk = -1;  // what unknown characters give: the one control token that text may produce
   std::vector<int32_t> eos, prefix, suffix;
 
   std::string_view bytes(int32_t id) const;

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "text/detokenizer.h"
 #include "text/tokenizer_file.h"
+#include "text/tokenizer_impl.h"
 #include "text/unicode.h"
 
 #ifndef GANNET_SOURCE_DIR
@@ -31,7 +32,7 @@ struct Case {
 
 int64_t n_control(const Tokenizer& tokenizer, const std::vector<int32_t>& ids) {
   int64_t n = 0;
-  for (const int32_t id : ids) n += tokenizer.is_control(id) ? 1 : 0;
+  for (const int32_t id : ids) n += tokenizer.is_control(id) && id != tokenizer.impl().unk ? 1 : 0;
   return n;
 }
 

@@ -212,6 +212,7 @@ TEST(Tokenizer, RefusesBrokenFiles) {
   expect_refused(replaced(file, R"("merges":[[)", R"("merges":[["zzz","y"],[)"), "zzz");
   expect_refused(replaced(file, R"("merges":[[)", R"("merges":["a b c",[)"), "a b c");
   expect_refused(replaced(file, R"("id":303)", R"("id":5)"), "has id 5");
+  expect_refused(replaced(file, R"("content":"<think>")", R"("content":nil)"), "added_tokens.content");
   std::string deep = R"({"pre_tokenizer":)";
   for (int i = 0; i < 5000; ++i) deep += R"({"type":"Sequence","pretokenizers":[)";
   expect_refused(deep, "tokenizer.json");
