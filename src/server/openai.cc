@@ -2,13 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <chrono>
-#include <map>
+#include <cmath>
 
 #include "server/sse.h"
 #include "text/chat_openai.h"
-#include "text/unicode.h"
 
 namespace gannet::server {
 namespace {

@@ -111,8 +111,7 @@ void Server::route(const net::HttpRequest& request, const std::string& path,
   if (std::find(options_.model_ids.begin(), options_.model_ids.end(), name) == options_.model_ids.end())
     return send_error(*exchange, {404, fmt::format("The model `{}` does not exist", name), "invalid_request_error",
                                   "model", "model_not_found"});
-  const auto list = Json::parse(models_body());
-  exchange->reply(200, kJson, list->find("data")->items()[0].dump());
+  exchange->reply(200, kJson, model_entry(name).dump());
 }
 
 void Server::post(const std::string& path, const net::HttpRequest& request,
@@ -136,18 +135,21 @@ void Server::post(const std::string& path, const net::HttpRequest& request,
   tokens(context, path == "/tokenize", *body, std::move(exchange));
 }
 
+Json Server::model_entry(const std::string& id) const {
+  Json model = Json::object();
+  model.set("id", id);
+  model.set("object", "model");
+  model.set("created", started_);
+  model.set("owned_by", "gannet");
+  model.set("root", model_.name);
+  model.set("parent", Json());
+  model.set("max_model_len", service_.max_context());
+  return model;
+}
+
 std::string Server::models_body() const {
   Json data = Json::array();
-  for (const std::string& id : options_.model_ids) {
-    Json& model = data.push(Json::object());
-    model.set("id", id);
-    model.set("object", "model");
-    model.set("created", started_);
-    model.set("owned_by", "gannet");
-    model.set("root", model_.name);
-    model.set("parent", Json());
-    model.set("max_model_len", service_.max_context());
-  }
+  for (const std::string& id : options_.model_ids) data.push(model_entry(id));
   Json body = Json::object();
   body.set("object", "list");
   body.set("data", std::move(data));

@@ -35,6 +35,7 @@ class Server {
   void route(const net::HttpRequest& request, const std::string& path, std::shared_ptr<net::Exchange> exchange);
   bool authorised(const net::HttpRequest& request) const;
   void post(const std::string& path, const net::HttpRequest& request, std::shared_ptr<net::Exchange> exchange);
+  Json model_entry(const std::string& id) const;
   std::string models_body() const;
   std::string metrics_body() const;
   std::string new_id(const char* prefix);

@@ -245,6 +245,9 @@ TEST_F(ServerTest, KeysGuardTheApiAndNotHealth) {
   EXPECT_EQ(fetch(server_->port(), "GET", "/v1/models", "", "Authorization: Bearer wrong\r\n").status, 401);
   EXPECT_EQ(fetch(server_->port(), "GET", "/v1/models", "", "Authorization: Bearer second\r\n").status, 200);
   EXPECT_EQ(fetch(server_->port(), "GET", "/models/alias", "", "x-api-key: first\r\n").status, 200);
+  const auto alias = Json::parse(fetch(server_->port(), "GET", "/models/alias", "", "x-api-key: first\r\n").body);
+  ASSERT_TRUE(alias.has_value());
+  EXPECT_EQ(text_at(*alias, {"id"}), "alias");
   EXPECT_EQ(fetch(server_->port(), "GET", "/health").status, 200);
   EXPECT_EQ(fetch(server_->port(), "GET", "/metrics").status, 200);
 }
