@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "base/check.h"
+#include "base/utf8.h"
 
 namespace gannet {
 namespace {
@@ -196,29 +197,6 @@ void dump_to(std::string& out, const Json& json, bool python) {
   }
 }
 
-// Length of the valid UTF-8 sequence at text[i], or 0 with `bad` = bytes of the maximal invalid subpart.
-size_t utf8_length(std::string_view text, size_t i, size_t& bad) {
-  const auto byte = [&](size_t k) { return static_cast<unsigned char>(text[k]); };
-  const unsigned char lead = byte(i);
-  bad = 1;
-  if (lead < 0x80) return 1;
-  const size_t n = lead >= 0xC2 && lead <= 0xDF   ? 2
-                   : (lead & 0xF0) == 0xE0        ? 3
-                   : lead >= 0xF0 && lead <= 0xF4 ? 4
-                                                  : 0;
-  for (size_t k = 1; k < n; ++k) {
-    if (i + k >= text.size()) return 0;
-    unsigned char low = 0x80, high = 0xBF;
-    if (k == 1 && lead == 0xE0) low = 0xA0;
-    if (k == 1 && lead == 0xED) high = 0x9F;
-    if (k == 1 && lead == 0xF0) low = 0x90;
-    if (k == 1 && lead == 0xF4) high = 0x8F;
-    if (byte(i + k) < low || byte(i + k) > high) return 0;
-    bad = k + 1;
-  }
-  return n;
-}
-
 }  // namespace
 
 Json::Json(int64_t value) : kind_(Kind::number), text_(std::to_string(value)) {}
@@ -360,13 +338,12 @@ void append_json_string(std::string& out, std::string_view text) {
         out += fmt::format("\\u{:04x}", c);
       ++i;
     } else {
-      size_t bad = 1;
-      const size_t n = utf8_length(text, i, bad);
-      if (n > 0)
-        out.append(text, i, n);
+      const Utf8Step step = utf8_step(text.data() + i, text.data() + text.size());
+      if (step.kind == Utf8Step::Kind::character)
+        out.append(text, i, step.size);
       else
-        out += "\xEF\xBF\xBD";
-      i += n > 0 ? n : bad;
+        out += kUtf8Replacement;
+      i += step.size;
     }
   }
   out += '"';

@@ -5,10 +5,10 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 
+#include "base/utf8.h"
 #include "cli/generate.h"
 #include "cli/line_editor.h"
 #include "text/chat_effort.h"
-#include "text/unicode.h"
 
 namespace gannet::cli {
 namespace {

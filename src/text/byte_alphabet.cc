@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "text/unicode.h"
+#include "base/utf8.h"
 
 namespace gannet {
 namespace {

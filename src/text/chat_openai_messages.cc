@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "base/utf8.h"
 #include "text/chat_openai.h"
 
 namespace gannet {
@@ -35,9 +36,7 @@ std::string_view kind_name(const Json& value) {
 std::string quoted(std::string_view text) {
   constexpr size_t kLongest = 60;
   if (text.size() <= kLongest) return fmt::format("'{}'", text);
-  size_t end = kLongest;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
-  return fmt::format("'{}...'", text.substr(0, end));
+  return fmt::format("'{}...'", utf8_prefix(text, kLongest));
 }
 
 // A member that must be a string where it is present and not null; empty pointer when absent.

@@ -1,14 +1,9 @@
 #include "text/detokenizer.h"
 
+#include "base/utf8.h"
 #include "text/tokenizer_impl.h"
-#include "text/unicode.h"
 
 namespace gannet {
-namespace {
-
-constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
-
-}  // namespace
 
 Detokenizer::Detokenizer(const Tokenizer& tokenizer, DetokenizeOptions options)
     : tokenizer_(&tokenizer), options_(options) {
@@ -52,7 +47,7 @@ std::string Detokenizer::flush() {
   std::string out;
   if (!pending_.empty()) {
     const size_t n = tokenizer_->is_byte_level() ? 1 : pending_.size();
-    for (size_t i = 0; i < n; ++i) out += kReplacement;
+    for (size_t i = 0; i < n; ++i) out += kUtf8Replacement;
   }
   start();
   return out;
@@ -77,7 +72,7 @@ void Detokenizer::append(std::string& out, std::string_view bytes) {
     if (step.kind == Utf8Step::Kind::character) {
       out.append(p, step.size);
     } else {
-      for (int i = 0; i < (each_byte ? step.size : 1); ++i) out += kReplacement;
+      for (int i = 0; i < (each_byte ? step.size : 1); ++i) out += kUtf8Replacement;
     }
     p += step.size;
   }

@@ -2,21 +2,9 @@
 
 #include <algorithm>
 
+#include "base/utf8.h"
+
 namespace gannet {
-namespace {
-
-// Bytes at the end of `text` that begin a character and do not end it.
-size_t unfinished_bytes(std::string_view text) {
-  for (size_t n = 1; n <= std::min<size_t>(3, text.size()); ++n) {
-    const auto c = static_cast<unsigned char>(text[text.size() - n]);
-    if ((c & 0xC0) == 0x80) continue;
-    const size_t length = c >= 0xF0 ? 4 : c >= 0xE0 ? 3 : c >= 0xC0 ? 2 : 1;
-    return length > n ? n : 0;
-  }
-  return 0;
-}
-
-}  // namespace
 
 void OutputEventWriter::begin_push(int64_t token_index, std::vector<OutputEvent>& events) {
   events_ = &events;
@@ -38,9 +26,9 @@ void OutputEventWriter::text(OutputEvent::Kind kind, std::string_view bytes, int
 }
 
 void OutputEventWriter::flush(bool all) {
-  const size_t keep = unfinished_bytes(pending_);
+  const size_t keep = utf8_unfinished_bytes(pending_);
   std::string text = pending_.substr(0, pending_.size() - keep);
-  if (all && keep > 0) text += "\xEF\xBF\xBD";
+  if (all && keep > 0) text += kUtf8Replacement;
   pending_ = all ? std::string() : pending_.substr(pending_.size() - keep);
   if (!text.empty()) emit({kind_, std::move(text), tool_index_, {}, {}, 0, 0});
 }

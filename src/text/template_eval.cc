@@ -61,6 +61,19 @@ TemplateValue TemplateInterpreter::evaluate_inner(const Node& node) {
     }
     case Kind::captured:
       return captured_;
+    case Kind::list:
+      return evaluate_sequence(node, ValueKind::list);
+    case Kind::tuple:
+      return evaluate_sequence(node, ValueKind::tuple);
+    case Kind::dict:
+      return evaluate_dict(node);
+    default:
+      return evaluate_operator(node);
+  }
+}
+
+TemplateValue TemplateInterpreter::evaluate_operator(const Node& node) {
+  switch (node.kind) {
     case Kind::negate:
     case Kind::plus:
       return evaluate_sign(node);
@@ -94,12 +107,6 @@ TemplateValue TemplateInterpreter::evaluate_inner(const Node& node) {
       if (truthy(evaluate(*node.kids[0]))) return evaluate(*node.kids[1]);
       return node.kids[2] == nullptr ? Value::undefined("the condition is false and there is no else")
                                      : evaluate(*node.kids[2]);
-    case Kind::list:
-      return evaluate_sequence(node, ValueKind::list);
-    case Kind::tuple:
-      return evaluate_sequence(node, ValueKind::tuple);
-    case Kind::dict:
-      return evaluate_dict(node);
     default:
       return fail("a statement stands where a value is expected");
   }

@@ -91,6 +91,7 @@ class TemplateInterpreter {
 
   Value evaluate(const Node& node);
   Value evaluate_inner(const Node& node);
+  Value evaluate_operator(const Node& node);
   Value evaluate_name(const Node& node);
   Value evaluate_compare(const Node& node);
   Value evaluate_slice(const Node& node);

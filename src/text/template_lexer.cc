@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-#include "text/unicode.h"
+#include "base/utf8.h"
 
 namespace gannet {
 namespace {

@@ -54,22 +54,10 @@ size_t code_point_offset(std::string_view text, int64_t index) {
 }
 
 uint32_t code_point_at(std::string_view text, size_t i, size_t& length) {
-  const auto byte = [&](size_t k) { return static_cast<uint32_t>(static_cast<unsigned char>(text[k])); };
-  const uint32_t lead = byte(i);
-  const size_t n = lead < 0x80                    ? 1
-                   : lead >= 0xC2 && lead <= 0xDF ? 2
-                   : (lead & 0xF0) == 0xE0        ? 3
-                   : lead >= 0xF0 && lead <= 0xF4 ? 4
-                                                  : 0;
-  length = 1;
-  if (n < 2 || i + n > text.size()) return lead;
-  uint32_t value = lead & (0x7Fu >> n);
-  for (size_t k = 1; k < n; ++k) {
-    if ((byte(i + k) & 0xC0) != 0x80) return lead;
-    value = value << 6 | (byte(i + k) & 0x3F);
-  }
-  length = n;
-  return value;
+  const Utf8Step step = utf8_step(text.data() + i, text.data() + text.size());
+  const bool character = step.kind == Utf8Step::Kind::character;
+  length = character ? step.size : 1;
+  return character ? step.code_point : static_cast<unsigned char>(text[i]);
 }
 
 bool is_python_space(uint32_t c) {

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/utf8.h"
 #include "text/span.h"
 
 namespace gannet {
@@ -43,7 +44,7 @@ class TemplateText {
 };
 
 // Code points, by their first byte. In ill-formed text every byte that is no continuation byte starts one.
-inline bool starts_code_point(char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }
+inline bool starts_code_point(char c) { return !is_utf8_continuation(c); }
 int64_t count_code_points(std::string_view text);
 // Byte offset of code point `index`, or text.size() when there are fewer.
 size_t code_point_offset(std::string_view text, int64_t index);

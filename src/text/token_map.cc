@@ -67,7 +67,7 @@ std::string text_of(std::string_view spelling) {
 std::string key_of(const Tokenizer& tokenizer, int32_t id) {
   std::string spelling = tokenizer.token_text(id);
   const std::string text = text_of(spelling);
-  if (first_invalid_utf8(text) || text.find("\xEF\xBF\xBD") != std::string::npos) return spelling;
+  if (first_invalid_utf8(text) || text.find(kUtf8Replacement) != std::string::npos) return spelling;
   std::string key = trimmed(folded(text));
   return key.empty() ? text : key;
 }

@@ -4,7 +4,7 @@
 // Text is bytes. UTF-8 is expected; what is not UTF-8 is kept: an ill-formed byte is a character of no class for
 // the pre-tokenizer and goes into the model as the byte it is, so a byte-level vocabulary spells any input and
 // gives it back. Borders that must refuse ill-formed text (HTTP, terminal) check with first_invalid_utf8() of
-// unicode.h.
+// base/utf8.h.
 #pragma once
 
 #include <cstdint>

@@ -62,8 +62,6 @@ constexpr std::array<uint16_t, 30> kCategoryBits = {0,
                                                     0,
                                                     0};
 
-bool is_continuation(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) == 0x80; }
-
 }  // namespace
 
 namespace detail {
@@ -81,53 +79,9 @@ Char char_at_slow(const char* p, const char* end) {
 
 }  // namespace detail
 
-Utf8Step utf8_step(const char* p, const char* end) {
-  using Kind = Utf8Step::Kind;
-  const auto lead = static_cast<unsigned char>(*p);
-  if (lead < 0x80) return {Kind::character, 1, lead};
-  if (lead < 0xC2 || lead > 0xF4) return {Kind::ill_formed, 1, 0};
-  const int size = lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
-  // The second byte's range excludes overlong forms, surrogates and what lies above U+10FFFF.
-  const unsigned low = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
-  const unsigned high = lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
-  char32_t code_point = lead & (0xFFu >> (size + 1));
-  for (int i = 1; i < size; ++i) {
-    if (p + i == end) return {Kind::truncated, static_cast<uint8_t>(i), 0};
-    const auto byte = static_cast<unsigned char>(p[i]);
-    const bool good = i == 1 ? byte >= low && byte <= high : (byte & 0xC0) == 0x80;
-    if (!good) return {Kind::ill_formed, static_cast<uint8_t>(i), 0};
-    code_point = code_point << 6 | (byte & 0x3F);
-  }
-  return {Kind::character, static_cast<uint8_t>(size), code_point};
-}
-
-std::optional<size_t> first_invalid_utf8(std::string_view text) {
-  const char* end = text.data() + text.size();
-  for (const char* p = text.data(); p < end;) {
-    const Utf8Step step = utf8_step(p, end);
-    if (step.kind != Utf8Step::Kind::character) return static_cast<size_t>(p - text.data());
-    p += step.size;
-  }
-  return std::nullopt;
-}
-
-void append_utf8(std::string& out, char32_t c) {
-  GANNET_CHECK(c <= 0x10FFFF, "code point {}", static_cast<long long>(c));
-  const auto push = [&](char32_t byte) { out.push_back(static_cast<char>(byte)); };
-  if (c < 0x80) {
-    push(c);
-  } else if (c < 0x800) {
-    push(0xC0 | c >> 6), push(0x80 | (c & 0x3F));
-  } else if (c < 0x10000) {
-    push(0xE0 | c >> 12), push(0x80 | (c >> 6 & 0x3F)), push(0x80 | (c & 0x3F));
-  } else {
-    push(0xF0 | c >> 18), push(0x80 | (c >> 12 & 0x3F)), push(0x80 | (c >> 6 & 0x3F)), push(0x80 | (c & 0x3F));
-  }
-}
-
 Char char_before(const char* begin, const char* end) {
   const char* p = end - 1;
-  while (p > begin && end - p < 4 && is_continuation(*p)) --p;
+  while (p > begin && end - p < 4 && is_utf8_continuation(*p)) --p;
   const Char c = char_at(p, end);
   if (p + c.size == end) return c;
   return {kIllFormed, 0, 1};

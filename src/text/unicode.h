@@ -1,32 +1,14 @@
-// UTF-8 and the Unicode properties that tokenizers ask for (Unicode 14.0, utf8proc 2.8).
+// The Unicode properties that tokenizers ask for (Unicode 14.0, utf8proc 2.8).
 #pragma once
 
 #include <array>
-#include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 
+#include "base/utf8.h"
+
 namespace gannet {
-
-// What stands at the front of a non-empty byte range.
-struct Utf8Step {
-  enum class Kind : uint8_t {
-    character,  // a code point of `size` bytes
-    truncated,  // all `size` bytes that are left begin a character and do not end it
-    ill_formed  // `size` bytes (at least 1) that begin no character: one maximal subpart
-  };
-  Kind kind;
-  uint8_t size;
-  char32_t code_point;  // of a character
-};
-Utf8Step utf8_step(const char* p, const char* end);
-
-// Byte offset of the first byte that is not part of a well-formed character; nothing when all is well-formed.
-std::optional<size_t> first_invalid_utf8(std::string_view text);
-
-void append_utf8(std::string& out, char32_t code_point);
 
 // Properties of a character, as bits.
 enum CharBits : uint16_t {

@@ -10,17 +10,6 @@
 namespace gannet {
 namespace {
 
-TEST(Unicode, FirstInvalidByte) {
-  EXPECT_EQ(first_invalid_utf8(""), std::nullopt);
-  EXPECT_EQ(first_invalid_utf8("aé世😀\U0010FFFF"), std::nullopt);
-  EXPECT_EQ(first_invalid_utf8(std::string_view("a\0b", 3)), std::nullopt);
-  EXPECT_EQ(first_invalid_utf8("ab\x80"), 2u);
-  EXPECT_EQ(first_invalid_utf8("é\xE4\xB8"), 2u);         // cut off
-  EXPECT_EQ(first_invalid_utf8("\xC0\x80"), 0u);          // overlong
-  EXPECT_EQ(first_invalid_utf8("\xED\xA0\x80"), 0u);      // surrogate
-  EXPECT_EQ(first_invalid_utf8("\xF4\x90\x80\x80"), 0u);  // above U+10FFFF
-}
-
 TEST(Unicode, EveryCodePointRoundTrips) {
   for (char32_t c = 0; c < 0x110000; ++c) {
     if (c >= 0xD800 && c < 0xE000) continue;
