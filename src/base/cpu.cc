@@ -26,6 +26,12 @@ std::string brand() {
   return text;
 }
 
+// Clang 16 has no name for it.
+bool has_f16c() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid(1, &a, &b, &c, &d) && (c >> 29 & 1u);
+}
+
 }  // namespace
 
 CpuFeatures detect_cpu(const std::string& limit) {
@@ -37,7 +43,7 @@ CpuFeatures detect_cpu(const std::string& limit) {
   if (limit == "scalar") return cpu;
   __builtin_cpu_init();
   cpu.avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2") &&
-             __builtin_cpu_supports("f16c");
+             has_f16c();
   if (limit == "avx2") return cpu;
   cpu.avx512 = cpu.avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&

@@ -72,6 +72,7 @@ class ScoredBpe {
 
  private:
   int32_t find(std::string_view text) const;
+  void append_unknown(std::string_view character, std::vector<int32_t>& out) const;
   const Vocabulary* vocabulary_;
   std::vector<float> scores_;  // by id
   int32_t unk_id_;

@@ -69,18 +69,21 @@ void ScoredBpe::encode(std::string_view piece, std::vector<int32_t>& out) const 
   }
   for (int32_t i = 0; i >= 0; i = symbols[static_cast<size_t>(i)].next) {
     const Symbol& symbol = symbols[static_cast<size_t>(i)];
-    if (symbol.id >= 0) {
+    if (symbol.id >= 0)
       out.push_back(symbol.id);
-      continue;
-    }
-    const std::string_view character = piece.substr(symbol.begin, symbol.size);
-    bool all = true;
-    for (const char b : character) all = all && byte_token_[static_cast<unsigned char>(b)] >= 0;
-    if (all) {
-      for (const char b : character) out.push_back(byte_token_[static_cast<unsigned char>(b)]);
-    } else if (unk_id_ >= 0) {
-      out.push_back(unk_id_);
-    }
+    else
+      append_unknown(piece.substr(symbol.begin, symbol.size), out);
+  }
+}
+
+// A character that no token spells: its byte tokens where all exist, else the unknown token where there is one.
+void ScoredBpe::append_unknown(std::string_view character, std::vector<int32_t>& out) const {
+  bool all = true;
+  for (const char b : character) all = all && byte_token_[static_cast<unsigned char>(b)] >= 0;
+  if (all) {
+    for (const char b : character) out.push_back(byte_token_[static_cast<unsigned char>(b)]);
+  } else if (unk_id_ >= 0) {
+    out.push_back(unk_id_);
   }
 }
 
