@@ -29,6 +29,13 @@ void add_model_flags(CLI::App& app, ModelFlags& flags) {
   app.add_option("--weights", flags.weights, "'file', or 'synthetic' for random weights of the model's config")
       ->check(CLI::IsMember({"file", "synthetic"}));
   app.add_option("--weights-seed", flags.weights_seed, "seed of synthetic weights");
+  app.add_option("--weights-layers", flags.weights_layers, "synthetic weights for the first layers only")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--weights-experts", flags.weights_experts, "routed experts of each layer of synthetic weights")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--weights-max-gb", flags.weights_max_gb,
+                 "memory of synthetic weights, beyond which tensors share it (default 8; 0: no limit)")
+      ->check(CLI::Range(0.0, 1e6));
   app.add_option("--numerics", flags.numerics,
                  "what is rounded where: precise (default), reference (as released, with fp8 activations), float "
                  "(fp32 throughout)")
@@ -116,6 +123,11 @@ Result<Loaded> load(const ModelFlags& flags, engine::EngineOptions engine_option
   GANNET_ASSIGN(options.path, find_model(flags.model));
   options.synthetic_weights = flags.weights == "synthetic";
   options.synthetic_seed = flags.weights_seed;
+  options.synthetic_cut = {flags.weights_layers, flags.weights_experts};
+  if (flags.weights_max_gb >= 0) options.synthetic_max_bytes = static_cast<int64_t>(flags.weights_max_gb * 1e9);
+  if (!options.synthetic_weights && (options.synthetic_cut != engine::SyntheticCut{} || flags.weights_max_gb >= 0))
+    return Error{Errc::bad_request,
+                 "--weights-layers, --weights-experts and --weights-max-gb are for --weights synthetic"};
   options.chat_template = flags.chat_template;
   GANNET_ASSIGN(options.numerics, numerics_from(flags.numerics));
   GANNET_ASSIGN(loaded.model, engine::LoadedModel::load(options, loaded.machine));

@@ -32,22 +32,31 @@ Result<Json> read_json(const fs::path& path) {
 
 bool is_v41(std::string_view family) { return family == "deepseek_v41" || family == "deepseek_v41_text"; }
 
+// The config that synthetic weights are made for.
+Result<Json> synthetic_config(const LoadOptions& options) {
+  const fs::path path = fs::is_directory(options.path) ? options.path / "config.json" : options.path;
+  GANNET_ASSIGN(Json json, read_json(path));
+  GANNET_TRY(cut_config(json, options.synthetic_cut, path.string()));
+  return json;
+}
+
 // The checkpoint: files, or random weights for the config that lies at the path.
 Result<weights::Checkpoint> open_checkpoint(const LoadOptions& options) {
   if (!options.synthetic_weights) return weights::Checkpoint::open(options.path);
-  const fs::path config_path = fs::is_directory(options.path) ? options.path / "config.json" : options.path;
-  GANNET_ASSIGN(const Json json, read_json(config_path));
+  GANNET_ASSIGN(const Json json, synthetic_config(options));
   const Json* type = json.find("model_type");
   const std::string family = type != nullptr && type->as_string() != nullptr ? *type->as_string() : "";
   std::vector<weights::WeightSpec> specs;
   if (is_v41(family)) {
-    GANNET_ASSIGN(const auto config, deepseek_v41::config_from_json(json, config_path.string()));
+    GANNET_ASSIGN(const auto config, deepseek_v41::config_from_json(json, options.path.string()));
     specs = deepseek_v41::inventory(config);
   } else {
-    GANNET_ASSIGN(const auto config, llama::config_from_json(json, config_path.string()));
+    GANNET_ASSIGN(const auto config, llama::config_from_json(json, options.path.string()));
     specs = llama::inventory(config);
   }
-  return weights::Checkpoint::synthetic(family, std::move(specs), {.seed = options.synthetic_seed});
+  weights::SyntheticOptions synthetic{.seed = options.synthetic_seed};
+  if (options.synthetic_max_bytes >= 0) synthetic.max_bytes = options.synthetic_max_bytes;
+  return weights::Checkpoint::synthetic(family, std::move(specs), synthetic);
 }
 
 Result<std::optional<Tokenizer>> open_tokenizer(const LoadOptions& options, const weights::Checkpoint& checkpoint) {
@@ -65,8 +74,8 @@ Result<std::unique_ptr<Model>> make_v41(const LoadOptions& options, const Loaded
                                         const Machine& machine) {
   const Json* json = loaded.checkpoint->config();
   Json read;
-  if (json == nullptr) {  // synthetic weights: the config is the file they were made for
-    GANNET_ASSIGN(read, read_json(fs::is_directory(options.path) ? options.path / "config.json" : options.path));
+  if (json == nullptr) {
+    GANNET_ASSIGN(read, synthetic_config(options));
     json = &read;
   }
   GANNET_ASSIGN(const auto config, deepseek_v41::config_from_json(*json, options.path.string()));
@@ -92,7 +101,7 @@ Result<std::unique_ptr<Model>> make_llama(const LoadOptions& options, const Load
   const bool from_files = loaded.checkpoint->config() != nullptr || loaded.checkpoint->gguf() != nullptr;
   Json read;
   if (!from_files) {
-    GANNET_ASSIGN(read, read_json(fs::is_directory(options.path) ? options.path / "config.json" : options.path));
+    GANNET_ASSIGN(read, synthetic_config(options));
   }
   GANNET_ASSIGN(const auto config, from_files ? llama::config_of(*loaded.checkpoint)
                                               : llama::config_from_json(read, options.path.string()));
@@ -180,7 +189,11 @@ Result<std::unique_ptr<LoadedModel>> LoadedModel::load(const LoadOptions& option
   const bool is_file = absolute.extension() == ".gguf" || absolute.extension() == ".safetensors";
   loaded->name = (is_file ? absolute.stem() : absolute.filename()).string();
   loaded->weights_id =
-      absolute.string() + (options.synthetic_weights ? fmt::format("#{}", options.synthetic_seed) : "");
+      absolute.string() +
+      (options.synthetic_weights
+           ? fmt::format("#{} {} {} {}", options.synthetic_seed, options.synthetic_cut.layers,
+                         options.synthetic_cut.experts, options.synthetic_max_bytes)
+           : "");
   GANNET_ASSIGN(auto checkpoint, open_checkpoint(options));
   loaded->checkpoint = std::make_unique<weights::Checkpoint>(std::move(checkpoint));
   GANNET_ASSIGN(loaded->tokenizer, open_tokenizer(options, *loaded->checkpoint));

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "engine/synthetic_config.h"
 #include "model/model.h"
 #include "runtime/exec.h"
 #include "text/chat_encoder.h"
@@ -22,6 +23,8 @@ struct LoadOptions {
   std::filesystem::path path;      // GGUF file, safetensors file, or folder with config.json
   bool synthetic_weights = false;  // random weights for the config at `path`
   uint64_t synthetic_seed = 1;
+  SyntheticCut synthetic_cut;        // fewer layers and experts than the config has
+  int64_t synthetic_max_bytes = -1;  // memory they may take, see weights::SyntheticOptions; -1: its default
   Numerics numerics = Numerics::precise;
   std::string chat_template = "auto";  // see make_chat_encoder()
 };

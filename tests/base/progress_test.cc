@@ -60,7 +60,8 @@ TEST(Progress, DrawsPartAndClearsTheLine) {
     std::this_thread::sleep_for(milliseconds(110));
     progress.advance(999'999);
   });
-  EXPECT_EQ(seen.find("files [#######.......................]  25% 1.0 MB of 4.0 MB, "), 4u) << seen;  // after CR, ESC [ K
+  EXPECT_EQ(seen.find("files [#######.......................]  25% 1.0 MB of 4.0 MB, "), 4u)
+      << seen;  // after CR, ESC [ K
   EXPECT_TRUE(seen.ends_with("\r\033[K")) << seen;
 }
 

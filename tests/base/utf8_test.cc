@@ -28,7 +28,7 @@ TEST(Utf8, StepsAgreeWithTheListOfAllEncodings) {
     if (c >= 0xD800 && c < 0xE000) continue;
     append_utf8(encodings.emplace_back(), c);
   }
-  std::sort(encodings.begin(), encodings.end());  // as unsigned bytes, which is how std::string compares
+  std::sort(encodings.begin(), encodings.end());      // as unsigned bytes, which is how std::string compares
   const auto fronts = [&](const std::string& text) {  // does any encoding begin with `text`?
     const auto at = std::lower_bound(encodings.begin(), encodings.end(), text);
     return at != encodings.end() && at->starts_with(text);
