@@ -75,12 +75,12 @@ struct Golden {
     return {std::move(*checkpoint), std::move(*config), Tensors(golden_folder(name) / "golden.safetensors")};
   }
 
-  std::unique_ptr<DeepseekV41> model(Numerics numerics, bool trim = true) const {
+  std::unique_ptr<DeepseekV41> model(Numerics numerics, bool trim = true, const std::string& isa = "") const {
     Options options;
     options.numerics = numerics;
     options.trim_decoder = trim;
     options.n_threads = 2;
-    auto model = DeepseekV41::load(config, checkpoint, answers.ints("token_map"), options, this_machine());
+    auto model = DeepseekV41::load(config, checkpoint, answers.ints("token_map"), options, this_machine(isa));
     GANNET_CHECK(model.has_value(), std::string_view(model.error().message));
     return std::move(*model);
   }

@@ -37,6 +37,28 @@ TEST_P(FloatGolden, LogitsOfEveryPrompt) {
   }
 }
 
+// The whole model on scalar references and on every instruction set of this machine, each against the stored answer.
+TEST_P(FloatGolden, LogitsOnEveryInstructionSet) {
+  const Golden golden = Golden::open(GetParam());
+  const auto V = static_cast<size_t>(golden.config.vocab);
+  const std::vector<float> want = golden.answers.floats("forty.logits");
+  const std::vector<int32_t> rows = golden.answers.ints("forty.logit_rows");
+  const Text text = golden.prompt("forty");
+  const Piece piece{0, &text, 0, text.size(), text.size(), text.size()};
+  std::vector<std::vector<float>> answers;
+  for (const std::string isa : {"scalar", "avx2", "avx512", ""}) {
+    const auto model = golden.model(Numerics::float32, /*trim=*/false, isa);
+    Runner run(*model, 1, text.size(), text.size(), 1, 7);
+    answers.push_back(run.run(std::span(&piece, 1)));
+    for (size_t r = 0; r < rows.size(); ++r)
+      for (size_t v = 0; v < V; ++v)  // <= is false for NaN
+        ASSERT_TRUE(std::fabs(answers.back()[static_cast<size_t>(rows[r]) * V + v] - want[r * V + v]) <= kLogitBound)
+            << isa << " row " << rows[r] << " id " << v;
+  }
+  EXPECT_EQ(answers[1], answers[2]) << "wider instruction sets change no bit (docs/contracts.md, 10)";
+  EXPECT_EQ(answers[1], answers[3]);
+}
+
 TEST_P(FloatGolden, GreedyContinuation) {
   const Golden golden = Golden::open(GetParam());
   const auto model = golden.model(Numerics::float32);  // trimmed, as in service
