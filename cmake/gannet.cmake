@@ -23,6 +23,9 @@ function(gannet_target_options target)
     target_compile_options(${target} PRIVATE -fsanitize=${GANNET_SANITIZE} -fno-omit-frame-pointer
                            -fno-sanitize-recover=all)
     target_link_options(${target} PRIVATE -fsanitize=${GANNET_SANITIZE})
+    if(GANNET_SANITIZE MATCHES "thread" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+      target_compile_options(${target} PRIVATE -Wno-tsan)   # Boost.Asio's fences, which the sanitizer does not see
+    endif()
   endif()
 endfunction()
 

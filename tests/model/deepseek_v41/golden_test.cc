@@ -37,7 +37,8 @@ TEST_P(FloatGolden, LogitsOfEveryPrompt) {
   }
 }
 
-// The whole model on scalar references and on every instruction set of this machine, each against the stored answer.
+// The whole model on scalar references and on every instruction set of this machine, each against the stored
+// answer.
 TEST_P(FloatGolden, LogitsOnEveryInstructionSet) {
   const Golden golden = Golden::open(GetParam());
   const auto V = static_cast<size_t>(golden.config.vocab);
@@ -52,7 +53,8 @@ TEST_P(FloatGolden, LogitsOnEveryInstructionSet) {
     answers.push_back(run.run(std::span(&piece, 1)));
     for (size_t r = 0; r < rows.size(); ++r)
       for (size_t v = 0; v < V; ++v)  // <= is false for NaN
-        ASSERT_TRUE(std::fabs(answers.back()[static_cast<size_t>(rows[r]) * V + v] - want[r * V + v]) <= kLogitBound)
+        ASSERT_TRUE(std::fabs(answers.back()[static_cast<size_t>(rows[r]) * V + v] - want[r * V + v]) <=
+                    kLogitBound)
             << isa << " row " << rows[r] << " id " << v;
   }
   EXPECT_EQ(answers[1], answers[2]) << "wider instruction sets change no bit (docs/contracts.md, 10)";
