@@ -3,13 +3,23 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <regex>
 #include <sstream>
+#include <string>
 #include <thread>
 #include <vector>
 
 namespace gannet {
 namespace {
+
+// The line with every digit of its leading time of day written as 0. (No std::regex: its header does not compile without
+// warnings under g++ 12's sanitizers.)
+std::string with_time_zeroed(std::string line) {
+  for (char& c : line) {
+    if (c == ' ') break;
+    if (c >= '0' && c <= '9') c = '0';
+  }
+  return line;
+}
 
 class Log : public testing::Test {
  protected:
@@ -20,7 +30,7 @@ TEST_F(Log, LinesHaveTimeLevelAndMessage) {
   testing::internal::CaptureStderr();
   log::info("{} of {}", 3, "four");
   const std::string line = testing::internal::GetCapturedStderr();
-  EXPECT_TRUE(std::regex_match(line, std::regex(R"(\d\d:\d\d:\d\d\.\d\d\d info 3 of four\n)"))) << line;
+  EXPECT_EQ(with_time_zeroed(line), "00:00:00.000 info 3 of four\n") << line;
 }
 
 TEST_F(Log, LevelsBelowTheThresholdAreSilent) {
@@ -49,10 +59,14 @@ TEST_F(Log, LinesOfThreadsDoNotMix) {
     });
   for (std::thread& thread : threads) thread.join();
   std::istringstream text(testing::internal::GetCapturedStderr());
-  const std::regex whole(R"([\d:.]+ warning (a{80}|b{80}|c{80}|d{80}))");
-  int n = 0;
-  for (std::string line; std::getline(text, line); ++n) ASSERT_TRUE(std::regex_match(line, whole)) << line;
-  EXPECT_EQ(n, kThreads * kLines);
+  int lines[kThreads] = {};
+  for (std::string line; std::getline(text, line);) {
+    const char letter = line.empty() ? '?' : line.back();
+    ASSERT_TRUE(letter >= 'a' && letter < 'a' + kThreads) << line;
+    ASSERT_EQ(with_time_zeroed(line), "00:00:00.000 warning " + std::string(80, letter));
+    ++lines[letter - 'a'];
+  }
+  for (const int n : lines) EXPECT_EQ(n, kLines);
 }
 
 }  // namespace
