@@ -50,6 +50,10 @@ void append_utf8(std::string& out, char32_t c) {
   }
 }
 
+int64_t count_code_points(std::string_view text) {
+  return std::count_if(text.begin(), text.end(), [](char c) { return !is_utf8_continuation(c); });
+}
+
 std::string_view utf8_prefix(std::string_view text, size_t max_bytes) {
   if (text.size() <= max_bytes) return text;
   size_t end = max_bytes;

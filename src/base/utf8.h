@@ -35,6 +35,9 @@ void append_utf8(std::string& out, char32_t code_point);
 // A byte that stands inside a character, not at its front.
 inline bool is_utf8_continuation(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) == 0x80; }
 
+// Characters of well-formed text; in any text, bytes that are no continuation.
+int64_t count_code_points(std::string_view text);
+
 // The longest front of at most `max_bytes` that does not end inside a character of well-formed text.
 std::string_view utf8_prefix(std::string_view text, size_t max_bytes);
 

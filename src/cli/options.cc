@@ -43,6 +43,9 @@ void add_model_flags(CLI::App& app, ModelFlags& flags) {
   app.add_option("--chat-template", flags.chat_template,
                  "how a conversation becomes a prompt: auto (what the model says), deepseek_v41, template, chatml");
   app.add_option(
+      "--tool-call-parser", flags.tool_call_parser,
+      "how answers write tool calls: auto (what the model says), deepseek_v41, hermes, llama3_json, none");
+  app.add_option(
          "-c,--context", flags.context,
          fmt::format("tokens of prompt and answer together (default: the model's, at most {})", kDefaultContext))
       ->check(CLI::PositiveNumber);
@@ -129,6 +132,7 @@ Result<Loaded> load(const ModelFlags& flags, engine::EngineOptions engine_option
     return Error{Errc::bad_request,
                  "--weights-layers, --weights-experts and --weights-max-gb are for --weights synthetic"};
   options.chat_template = flags.chat_template;
+  options.tool_call_parser = flags.tool_call_parser;
   GANNET_ASSIGN(options.numerics, numerics_from(flags.numerics));
   GANNET_ASSIGN(loaded.model, engine::LoadedModel::load(options, loaded.machine));
   const int32_t longest = loaded.model->model->info().max_context;

@@ -23,7 +23,7 @@ struct ModelFlags {
   int32_t weights_layers = 0, weights_experts = 0;  // of synthetic weights; 0: as many as the config says
   double weights_max_gb = -1;                       // -1: the default of weights::SyntheticOptions
   std::string numerics = "precise";
-  std::string chat_template = "auto";
+  std::string chat_template = "auto", tool_call_parser = "auto";
   std::string isa;  // cap on the instruction set
   int threads = 0;
   int32_t context = 0;  // 0: what the model allows, at most kDefaultContext

@@ -143,7 +143,8 @@ void add_token_mask(LoadedModel& loaded) {
 }
 
 // What the files say about prompts, and the encoder that follows from it.
-Status add_chat(LoadedModel& loaded, const fs::path& folder, const std::string& choice) {
+Status add_chat(LoadedModel& loaded, const fs::path& folder, const LoadOptions& options) {
+  const std::string& choice = options.chat_template;
   ChatModelInfo info;
   info.model_type = loaded.checkpoint->family();
   const auto spelling = [&](std::optional<int32_t> id) {
@@ -176,6 +177,8 @@ Status add_chat(LoadedModel& loaded, const fs::path& folder, const std::string& 
     loaded.chat_problem = encoder.error().message;  // plain continuation still works
   else
     return encoder.error();
+  GANNET_ASSIGN(loaded.output_format,
+                output_format(info, loaded.chat ? loaded.chat->name() : "", options.tool_call_parser));
   return ok();
 }
 
@@ -205,7 +208,7 @@ Result<std::unique_ptr<LoadedModel>> LoadedModel::load(const LoadOptions& option
                              loaded->tokenizer->n_vocab() - 1, loaded->model->info().vocab)};
   add_stop_ids(*loaded, folder_of(options.path));
   add_token_mask(*loaded);
-  GANNET_TRY(add_chat(*loaded, folder_of(options.path), options.chat_template));
+  GANNET_TRY(add_chat(*loaded, folder_of(options.path), options));
   loaded->load_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   return loaded;
 }

@@ -14,6 +14,7 @@
 #include "model/model.h"
 #include "runtime/exec.h"
 #include "text/chat_encoder.h"
+#include "text/output_format.h"
 #include "text/tokenizer.h"
 #include "weights/checkpoint.h"
 
@@ -26,7 +27,8 @@ struct LoadOptions {
   SyntheticCut synthetic_cut;        // fewer layers and experts than the config has
   int64_t synthetic_max_bytes = -1;  // memory they may take, see weights::SyntheticOptions; -1: its default
   Numerics numerics = Numerics::precise;
-  std::string chat_template = "auto";  // see make_chat_encoder()
+  std::string chat_template = "auto";     // see make_chat_encoder()
+  std::string tool_call_parser = "auto";  // see output_format()
 };
 
 struct LoadedModel {
@@ -37,6 +39,7 @@ struct LoadedModel {
   std::optional<Tokenizer> tokenizer;  // synthetic weights may come without: ids only
   std::unique_ptr<ChatEncoder> chat;   // null where the checkpoint says nothing about prompts
   std::string chat_problem;            // why `chat` is null
+  OutputFormat output_format = OutputFormat::plain;  // of answers to chats
   std::vector<int32_t> stop_ids;       // end an answer
   std::vector<uint32_t> token_mask;    // one bit an id that has a text; others are never sampled
   double load_ms = 0;

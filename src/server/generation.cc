@@ -4,55 +4,72 @@
 
 namespace gannet::server {
 
-Json Usage::to_json() const {
-  Json cached = Json::object();
-  cached.set("cached_tokens", cached_tokens);
-  Json usage = Json::object();
-  usage.set("prompt_tokens", prompt_tokens);
-  usage.set("completion_tokens", completion_tokens);
-  usage.set("total_tokens", prompt_tokens + completion_tokens);
-  usage.set("prompt_tokens_details", std::move(cached));
-  return usage;
+Generation::Generation(const engine::LoadedModel& model, engine::Service& service, GenerationRequest request,
+                       std::shared_ptr<ReplySink> sink, Clock::time_point arrived, GenerationObserver* observer)
+    : model_(model),
+      service_(service),
+      request_(std::move(request)),
+      sink_(std::move(sink)),
+      arrived_(arrived),
+      observer_(observer) {
+  const auto n = static_cast<int32_t>(request_.prompts.size()) * request_.n;
+  choices_.reserve(static_cast<size_t>(n));
+  for (int32_t i = 0; i < n; ++i)
+    choices_.push_back({.stream = ChoiceStream(*model_.tokenizer, request_, i), .last_token = {}});
+  n_open_ = n;
+  for (const auto& prompt : request_.prompts) usage_.prompt_tokens += static_cast<int32_t>(prompt.size());
+  timings_.tokenize_us = since_arrival_us();
 }
 
-Generation::Generation(const engine::LoadedModel& model, engine::Service& service, const CommonFields& fields,
-                       GenerationListener listener)
-    : model_(model), service_(service), fields_(fields), listener_(std::move(listener)) {
-  for (int32_t i = 0; i < fields_.n; ++i)
-    choices_.push_back({.detokenizer = Detokenizer(
-                            *model_.tokenizer, {.skip_special = fields_.skip_special_tokens, .text_start = false}),
-                        .stops = StopStrings(fields_.stop, fields_.include_stop)});
-  n_open_ = fields_.n;
+int64_t Generation::since_arrival_us() const {
+  return std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - arrived_).count();
 }
 
 std::shared_ptr<Generation> Generation::start(const engine::LoadedModel& model, engine::Service& service,
-                                              std::vector<int32_t> prompt, const CommonFields& fields,
-                                              GenerationListener listener) {
-  std::shared_ptr<Generation> generation(new Generation(model, service, fields, std::move(listener)));
-  generation->usage_.prompt_tokens = static_cast<int32_t>(prompt.size());
-  for (int32_t i = 0; i < fields.n; ++i) {
-    engine::GenerateRequest request;
-    request.prompt = prompt;
-    request.sampling = fields.sampling;
-    request.sampling.choice = static_cast<uint32_t>(i);
-    if (!fields.ignore_eos)
-      request.sampling.stop_token_ids.insert(request.sampling.stop_token_ids.end(), model.stop_ids.begin(),
-                                             model.stop_ids.end());
-    request.max_tokens = fields.max_tokens.value_or(service.max_context());
-    request.priority = fields.priority;
-    request.tenant = fields.cache_salt;
-    // Not under the lock: events may come at once, from the engine's thread or from within submit().
-    const engine::Ticket ticket = service.submit(
-        std::move(request), [generation, i](const engine::ServiceEvent& event) { generation->on_event(i, event); });
-    const std::lock_guard lock(generation->mutex_);
-    generation->choices_[static_cast<size_t>(i)].ticket = ticket;
+                                              GenerationRequest request, std::shared_ptr<ReplySink> sink,
+                                              Clock::time_point arrived, GenerationObserver* observer) {
+  std::shared_ptr<Generation> generation(
+      new Generation(model, service, std::move(request), std::move(sink), arrived, observer));
+  if (observer != nullptr) observer->started();
+  if (generation->request_.max_tokens == 0) {
+    generation->finish_at_once();
+    return generation;
   }
+  for (size_t i = 0; i < generation->choices_.size(); ++i) generation->submit(static_cast<int32_t>(i));
   if (generation->aborted_) generation->abort_all();  // one failed before the others had their tickets
   return generation;
 }
 
+void Generation::submit(int32_t index) {
+  engine::GenerateRequest request;
+  request.prompt = request_.prompts[static_cast<size_t>(index / request_.n)];
+  request.sampling = request_.sampling;
+  request.sampling.choice = static_cast<uint32_t>(index % request_.n);
+  if (!request_.ignore_eos)
+    request.sampling.stop_token_ids.insert(request.sampling.stop_token_ids.end(), model_.stop_ids.begin(),
+                                           model_.stop_ids.end());
+  request.max_tokens = request_.max_tokens.value_or(service_.max_context());
+  request.priority = request_.priority;
+  request.tenant = request_.cache_salt;
+  // Not under the lock: events may come at once, from the engine's thread or from within submit().
+  const engine::Ticket ticket = service_.submit(
+      std::move(request),
+      [self = shared_from_this(), index](const engine::ServiceEvent& event) { self->on_event(index, event); });
+  const std::lock_guard lock(mutex_);
+  choices_[static_cast<size_t>(index)].ticket = ticket;
+}
+
+void Generation::finish_at_once() {
+  for (Choice& choice : choices_) {
+    choice.stream.finish(true, Json(), events_);
+    deliver(choice);
+  }
+}
+
 void Generation::abort() {
-  if (!aborted_.exchange(true)) abort_all();
+  if (aborted_.exchange(true)) return;
+  abort_all();
+  record(GenerationRecord::End::aborted);
 }
 
 void Generation::abort_all() {
@@ -60,52 +77,82 @@ void Generation::abort_all() {
   for (const Choice& choice : choices_) service_.abort(choice.ticket);
 }
 
-void Generation::end_choice(Choice& choice, ChoiceDelta delta) {
-  choice.ended = true;
-  delta.logprobs.insert(delta.logprobs.end(), choice.waiting.begin(), choice.waiting.end());
-  choice.waiting.clear();
-  listener_.on_delta(delta);
-  if (--n_open_ == 0) listener_.on_done(usage_);
+void Generation::record(GenerationRecord::End end) {
+  if (observer_ == nullptr || recorded_.exchange(true)) return;
+  GenerationRecord record{.end = end, .n = request_.n, .max_tokens = request_.max_tokens.value_or(0)};
+  if (end == GenerationRecord::End::finished) {  // otherwise the engine thread may still be counting
+    record.usage = usage_;
+    record.timings = timings_;
+    record.finishes = finishes_;
+  }
+  observer_->ended(record);
+}
+
+void Generation::fail(const ApiError& error) {
+  if (aborted_.exchange(true)) return;  // one failed choice ends the request: the others are stopped
+  abort_all();
+  sink_->error(error);
+  record(GenerationRecord::End::failed);
 }
 
 void Generation::on_event(int32_t index, const engine::ServiceEvent& event) {
+  if (aborted_ || choices_[static_cast<size_t>(index)].stream.ended()) return;
+  if (event.aborted) return fail({503, "the server is shutting down", "server_error", "", "server_overloaded"});
+  if (event.token.finished == engine::FinishReason::failed)
+    return fail(api_error({event.error_code, event.token.error}));
+  on_token(index, event);
+}
+
+void Generation::on_token(int32_t index, const engine::ServiceEvent& event) {
   Choice& choice = choices_[static_cast<size_t>(index)];
-  if (aborted_ || choice.ended) return;
-  if (event.aborted || event.token.finished == engine::FinishReason::failed) {
-    aborted_ = true;  // one failed choice ends the request: the others are stopped
-    ApiError error = event.aborted
-                         ? ApiError{503, "the server is shutting down", "server_error", "", "server_overloaded"}
-                         : api_error({event.error_code, event.token.error});
-    abort_all();
-    return listener_.on_error(error);
+  note_token(choice);
+  if (index % request_.n == 0 && choice.stream.tokens() == 0) {
+    usage_.cached_tokens += event.cached_tokens;
+    timings_.queue_us = std::max(timings_.queue_us, event.queue_us);
   }
   const sample::Sampled& sampled = event.token.sampled;
-  ++usage_.completion_tokens;
-  usage_.cached_tokens = std::max(usage_.cached_tokens, event.cached_tokens);
   const bool stopped_by_id = event.token.finished == engine::FinishReason::stop;
-  ChoiceDelta delta{.index = index};
-  if (!stopped_by_id) {
-    if (fields_.sampling.top_logprobs >= 0) choice.waiting.push_back({sampled.token, sampled.logprob, sampled.top});
-    delta.text = choice.stops.push(choice.detokenizer.push(sampled.token));
-  }
-  if (choice.stops.found()) {
-    delta.finish_reason = "stop";
-    delta.stop_reason = Json(choice.stops.which());
-    service_.abort(event.ticket);
-    return end_choice(choice, std::move(delta));
-  }
+  if (stopped_by_id)
+    choice.stream.count_end_token();
+  else
+    choice.stream.push(sampled, events_);
   if (event.token.finished) {
-    delta.text += choice.stops.push(choice.detokenizer.flush());
-    if (!choice.stops.found()) delta.text += choice.stops.flush();
-    delta.finish_reason = stopped_by_id ? "stop" : "length";
     const auto& eos = model_.stop_ids;
-    if (stopped_by_id && std::find(eos.begin(), eos.end(), sampled.token) == eos.end())
-      delta.stop_reason = Json(sampled.token);
-    return end_choice(choice, std::move(delta));
+    const bool by_client = stopped_by_id && std::find(eos.begin(), eos.end(), sampled.token) == eos.end();
+    choice.stream.finish(!stopped_by_id, by_client ? Json(sampled.token) : Json(), events_);
+  } else if (choice.stream.ended()) {
+    service_.abort(event.ticket);
   }
-  if (delta.text.empty()) return;
-  delta.logprobs = std::exchange(choice.waiting, {});
-  listener_.on_delta(delta);
+  deliver(choice);
+}
+
+void Generation::note_token(Choice& choice) {
+  const auto now = Clock::now();
+  if (timings_.first_token_us < 0) {
+    timings_.first_token_us = since_arrival_us();
+    if (observer_ != nullptr) observer_->first_token(timings_.first_token_us);
+  }
+  if (observer_ != nullptr && choice.last_token != Clock::time_point())
+    observer_->token_gap(std::chrono::duration_cast<std::chrono::microseconds>(now - choice.last_token).count());
+  choice.last_token = now;
+}
+
+void Generation::deliver(Choice& choice) {
+  if (events_.empty()) return;
+  for (const ReplyEvent& event : events_) {
+    if (event.kind == ReplyEvent::Kind::finish) finishes_.push_back(event.finish);
+    sink_->event(event);
+  }
+  events_.clear();
+  sink_->flush();
+  if (!choice.stream.ended()) return;
+  usage_.completion_tokens += choice.stream.tokens();
+  usage_.reasoning_tokens += choice.stream.reasoning_tokens();
+  if (--n_open_ > 0) return;
+  timings_.total_us = since_arrival_us();
+  if (aborted_) return;
+  sink_->done(usage_, timings_);
+  record(GenerationRecord::End::finished);
 }
 
 }  // namespace gannet::server

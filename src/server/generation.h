@@ -1,85 +1,87 @@
-// One client request as n sequences of the engine: tokens to text, stop strings, usage, and exactly one end.
+// Runs one request on the engine: every prompt n times, tokens to reply events, and exactly one end.
 //
-// Threads: start() and abort() from any; the listener is called on the engine thread, one call at a time.
+// Threads: start() and abort() from any; the sink and the observer are called on the engine thread, one call at a
+// time (start() itself delivers the end of a request that generates nothing).
 #pragma once
 
 #include <atomic>
-#include <functional>
+#include <chrono>
 #include <memory>
 #include <mutex>
-#include <string>
 #include <vector>
 
 #include "engine/loaded_model.h"
 #include "engine/service.h"
-#include "server/sampling_fields.h"
-#include "text/detokenizer.h"
-#include "text/stop_strings.h"
+#include "server/choice_stream.h"
+#include "server/generation_request.h"
+#include "server/reply_event.h"
 
 namespace gannet::server {
 
-struct TokenLogprobs {
-  int32_t token = 0;
-  float logprob = 0;
-  std::vector<sample::TokenLogprob> top;
+// What metrics and logs want to know of a request.
+struct GenerationRecord {
+  enum class End : uint8_t { finished, failed, aborted } end = End::finished;
+  Usage usage;
+  Timings timings;
+  int32_t n = 1;
+  int32_t max_tokens = 0;
+  std::vector<Finish> finishes;  // of choices that ended
 };
 
-// What one engine step added to one choice.
-struct ChoiceDelta {
-  int32_t index = 0;
-  std::string text;
-  std::vector<TokenLogprobs> logprobs;  // of tokens whose text is in this delta or before it
-  std::string finish_reason;            // "stop" or "length" in the last delta of a choice, else empty
-  Json stop_reason;                     // the stop string or token id that ended it, null for end of text
-};
-
-struct Usage {
-  int32_t prompt_tokens = 0, completion_tokens = 0, cached_tokens = 0;
-  Json to_json() const;
-};
-
-struct Timings {
-  int64_t queue_us = 0, first_token_us = 0, total_us = 0;  // from start()
-};
-
-struct GenerationListener {
-  std::function<void(const ChoiceDelta& delta)> on_delta;
-  std::function<void(const Usage& usage)> on_done;      // all choices ended
-  std::function<void(const ApiError& error)> on_error;  // instead of on_done; nothing follows
+class GenerationObserver {
+ public:
+  virtual ~GenerationObserver() = default;
+  virtual void started() = 0;
+  virtual void first_token(int64_t us) = 0;         // since the request was there
+  virtual void token_gap(int64_t us) = 0;           // between two tokens of one choice
+  virtual void ended(const GenerationRecord&) = 0;  // once for each started()
 };
 
 class Generation : public std::enable_shared_from_this<Generation> {
  public:
-  // `model` and `service` must outlive the generation's end.
+  using Clock = std::chrono::steady_clock;
+
+  // `model`, `service` and `observer` (may be null) must outlive the generation's end. `arrived` is when the
+  // request was there; tokenizing is what passed since.
   static std::shared_ptr<Generation> start(const engine::LoadedModel& model, engine::Service& service,
-                                           std::vector<int32_t> prompt, const CommonFields& fields,
-                                           GenerationListener listener);
-  void abort();  // the client is gone: no further call of the listener
+                                           GenerationRequest request, std::shared_ptr<ReplySink> sink,
+                                           Clock::time_point arrived, GenerationObserver* observer = nullptr);
+  void abort();  // the client is gone: no further call of the sink
 
  private:
   struct Choice {
     engine::Ticket ticket{};
-    Detokenizer detokenizer;
-    StopStrings stops;
-    std::vector<TokenLogprobs> waiting;  // logprobs whose text is still held back
-    bool ended = false;
+    ChoiceStream stream;
+    Clock::time_point last_token;
   };
 
-  Generation(const engine::LoadedModel& model, engine::Service& service, const CommonFields& fields,
-             GenerationListener listener);
+  Generation(const engine::LoadedModel& model, engine::Service& service, GenerationRequest request,
+             std::shared_ptr<ReplySink> sink, Clock::time_point arrived, GenerationObserver* observer);
+  void submit(int32_t index);
+  void finish_at_once();
   void on_event(int32_t index, const engine::ServiceEvent& event);
+  void on_token(int32_t index, const engine::ServiceEvent& event);
+  void fail(const ApiError& error);
+  void note_token(Choice& choice);
+  void deliver(Choice& choice);
   void abort_all();
-  void end_choice(Choice& choice, ChoiceDelta delta);
+  void record(GenerationRecord::End end);
+  int64_t since_arrival_us() const;
 
   const engine::LoadedModel& model_;
   engine::Service& service_;
-  CommonFields fields_;
-  GenerationListener listener_;
+  GenerationRequest request_;
+  std::shared_ptr<ReplySink> sink_;
+  Clock::time_point arrived_;
+  GenerationObserver* observer_;
   std::mutex mutex_;  // guards tickets against abort()
-  std::atomic<bool> aborted_{false};
+  std::atomic<bool> aborted_{false}, recorded_{false};
   std::vector<Choice> choices_;
+  std::vector<ReplyEvent> events_;
+  std::vector<Finish> finishes_;
   int32_t n_open_ = 0;
   Usage usage_;
+  Timings timings_;
 };
 
 }  // namespace gannet::server

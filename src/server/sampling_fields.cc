@@ -8,11 +8,6 @@
 namespace gannet::server {
 namespace {
 
-const Json* present(const Json& body, std::string_view key) {
-  const Json* value = body.find(key);
-  return value == nullptr || value->is_null() ? nullptr : value;
-}
-
 constexpr size_t kMaxStops = 32, kMaxStopBytes = 256;
 
 // Moves the value of an optional field into `out`, or leaves it.
@@ -20,32 +15,6 @@ template <class T, class Field>
 std::optional<ApiError> take(T& out, Field field) {
   if (!field) return field.error();
   if (*field) out = static_cast<T>(**field);
-  return std::nullopt;
-}
-
-std::optional<ApiError> read_stop(const Json& body, std::vector<std::string>& out) {
-  const Json* value = present(body, "stop");
-  if (value == nullptr) return std::nullopt;
-  std::vector<const Json*> items;
-  if (value->is_string())
-    items.push_back(value);
-  else if (value->is_array()) {
-    for (const Json& item : value->items()) items.push_back(&item);
-  } else {
-    return invalid_type("stop", "a string or a list of strings", *value);
-  }
-  if (items.size() > kMaxStops)
-    return invalid_value("stop",
-                         fmt::format("stop has {} strings, at most {} are allowed", items.size(), kMaxStops));
-  for (const Json* item : items) {
-    const std::string* text = item->as_string();
-    if (text == nullptr) return invalid_type("stop", "a string or a list of strings", *item);
-    if (text->empty()) return invalid_value("stop", "stop holds an empty string");
-    if (text->size() > kMaxStopBytes)
-      return invalid_value(
-          "stop", fmt::format("a stop string has {} bytes, at most {} are allowed", text->size(), kMaxStopBytes));
-    out.push_back(*text);
-  }
   return std::nullopt;
 }
 
@@ -86,6 +55,38 @@ std::optional<ApiError> read_bias(const Json& body, int32_t vocab, sample::Sampl
 
 }  // namespace
 
+const Json* present(const Json& body, std::string_view key) {
+  const Json* value = body.find(key);
+  return value == nullptr || value->is_null() ? nullptr : value;
+}
+
+std::optional<ApiError> read_stops(const Json& body, std::string_view key, std::vector<std::string>& out) {
+  const Json* value = present(body, key);
+  if (value == nullptr) return std::nullopt;
+  const std::string param(key);
+  std::vector<const Json*> items;
+  if (value->is_string())
+    items.push_back(value);
+  else if (value->is_array()) {
+    for (const Json& item : value->items()) items.push_back(&item);
+  } else {
+    return invalid_type(param, "a string or a list of strings", *value);
+  }
+  if (items.size() > kMaxStops)
+    return invalid_value(param,
+                         fmt::format("{} has {} strings, at most {} are allowed", key, items.size(), kMaxStops));
+  for (const Json* item : items) {
+    const std::string* text = item->as_string();
+    if (text == nullptr) return invalid_type(param, "a string or a list of strings", *item);
+    if (text->empty()) return invalid_value(param, fmt::format("{} holds an empty string", key));
+    if (text->size() > kMaxStopBytes)
+      return invalid_value(param, fmt::format("{} holds a string of {} bytes, at most {} are allowed", key,
+                                              text->size(), kMaxStopBytes));
+    out.push_back(*text);
+  }
+  return std::nullopt;
+}
+
 ApiResult<std::optional<double>> number_field(const Json& body, std::string_view key, double low, double high) {
   const Json* value = present(body, key);
   if (value == nullptr) return std::optional<double>();
@@ -123,14 +124,10 @@ ApiResult<std::optional<std::string>> string_field(const Json& body, std::string
   return std::optional<std::string>(*value->as_string());
 }
 
-ApiResult<CommonFields> read_common(const Json& body, int32_t vocab) {
-  CommonFields f;
-  sample::SamplingParams& p = f.sampling;
-  f.sampling.seed = std::random_device()() | uint64_t{std::random_device()()} << 32;
-  std::optional<ApiError> error;
-  const auto read = [&](auto&& step) {
-    if (!error) error = step();
-  };
+namespace {
+
+template <class Read>
+void read_sampling(const Json& body, int32_t vocab, sample::SamplingParams& p, Read&& read) {
   read([&] { return take(p.temperature, number_field(body, "temperature", 0, 2)); });
   read([&] { return take(p.top_p, number_field(body, "top_p", 0, 1)); });
   read([&] { return take(p.top_k, integer_field(body, "top_k", -1, INT32_MAX)); });
@@ -140,31 +137,48 @@ ApiResult<CommonFields> read_common(const Json& body, int32_t vocab) {
   read([&] { return take(p.repetition_penalty, number_field(body, "repetition_penalty", 0.01, 100)); });
   read([&] { return take(p.seed, integer_field(body, "seed", INT64_MIN, INT64_MAX)); });
   read([&] { return take(p.min_tokens, integer_field(body, "min_tokens", 0, INT32_MAX)); });
-  int32_t most = 0;
-  read([&] { return take(most, integer_field(body, "max_tokens", 1, INT32_MAX)); });
-  read([&] { return take(most, integer_field(body, "max_completion_tokens", 1, INT32_MAX)); });
-  if (most > 0) f.max_tokens = most;
-  read([&] { return take(f.n, integer_field(body, "n", 1, 128)); });
-  read([&] { return take(f.include_stop, bool_field(body, "include_stop_str_in_output")); });
-  read([&] { return take(f.ignore_eos, bool_field(body, "ignore_eos")); });
-  read([&] { return take(f.skip_special_tokens, bool_field(body, "skip_special_tokens")); });
-  read([&] { return take(f.stream, bool_field(body, "stream")); });
-  read([&] { return take(f.priority, integer_field(body, "priority", INT32_MIN + 1, INT32_MAX)); });
-  read([&] { return take(f.cache_salt, string_field(body, "cache_salt")); });
-  read([&] { return read_stop(body, f.stop); });
   read([&] { return read_ids(body, "stop_token_ids", vocab, p.stop_token_ids); });
   read([&] { return read_ids(body, "allowed_token_ids", vocab, p.allowed_token_ids); });
   read([&] { return read_bias(body, vocab, p); });
-  if (const Json* options = present(body, "stream_options"); options != nullptr && !error) {
-    if (!options->is_object())
-      error = invalid_type("stream_options", "an object", *options);
-    else
-      read([&] { return take(f.include_usage, bool_field(*options, "include_usage")); });
-  }
+}
+
+std::optional<ApiError> read_stream_options(const Json& body, CommonFields& f) {
+  const Json* options = present(body, "stream_options");
+  if (options == nullptr) return std::nullopt;
+  if (!options->is_object()) return invalid_type("stream_options", "an object", *options);
+  return take(f.include_usage, bool_field(*options, "include_usage"));
+}
+
+}  // namespace
+
+ApiResult<CommonFields> read_common(const Json& body, int32_t vocab) {
+  CommonFields f;
+  GenerationRequest& g = f.generation;
+  g.sampling.seed = std::random_device()() | uint64_t{std::random_device()()} << 32;
+  std::optional<ApiError> error;
+  const auto read = [&](auto&& step) {
+    if (!error) error = step();
+  };
+  read_sampling(body, vocab, g.sampling, read);
+  int32_t most = -1;
+  read([&] { return take(most, integer_field(body, "max_tokens", 0, INT32_MAX)); });
+  read([&] { return take(most, integer_field(body, "max_completion_tokens", 0, INT32_MAX)); });
+  if (most >= 0) g.max_tokens = most;
+  read([&] { return take(g.n, integer_field(body, "n", 1, 128)); });
+  read([&] { return take(g.include_stop, bool_field(body, "include_stop_str_in_output")); });
+  read([&] { return take(g.ignore_eos, bool_field(body, "ignore_eos")); });
+  read([&] { return take(g.skip_special_tokens, bool_field(body, "skip_special_tokens")); });
+  read([&] { return take(g.priority, integer_field(body, "priority", INT32_MIN + 1, INT32_MAX)); });
+  read([&] { return take(g.cache_salt, string_field(body, "cache_salt")); });
+  read([&] { return read_stops(body, "stop", g.stop); });
+  read([&] { return take(f.stream, bool_field(body, "stream")); });
+  read([&] { return take(f.timings, bool_field(body, "timings")); });
+  read([&] { return read_stream_options(body, f); });
   if (error) return tl::make_unexpected(std::move(*error));
   // The field is "lower goes first"; the scheduler's priority is "higher goes first".
-  f.priority = -f.priority;
-  if (const Status good = sample::validate(p, vocab); !good) return tl::make_unexpected(api_error(good.error()));
+  g.priority = -g.priority;
+  if (const Status good = sample::validate(g.sampling, vocab); !good)
+    return tl::make_unexpected(api_error(good.error()));
   return f;
 }
 

@@ -128,7 +128,8 @@ void Server::post(const std::string& path, const net::HttpRequest& request,
       return send_error(*exchange, {404, fmt::format("The model `{}` does not exist", *name),
                                     "invalid_request_error", "model", "model_not_found"});
   }
-  const RouteContext context{model_, service_, options_.model_ids.front(), fingerprint_};
+  const RouteContext context{model_, service_, options_.model_ids.front(), fingerprint_,
+                             std::chrono::steady_clock::now()};
   if (path == "/chat/completions")
     return chat_completions(context, *body, std::move(exchange), new_id("chatcmpl-"));
   if (path == "/completions") return completions(context, *body, std::move(exchange), new_id("cmpl-"));

@@ -446,13 +446,18 @@ OutputEnd DsmlOutputParser::finish(bool length, std::vector<OutputEvent>& events
   switch (state_) {
     case State::reasoning:
     case State::content:
-      for (const char c : held) text_byte(c);
+      if (length)  // the beginning of a tag that the token limit cut is no text
+        n_dropped_ += static_cast<int64_t>(held.size());
+      else
+        for (const char c : held) text_byte(c);
       flush_newlines();
       break;
     case State::calls:
     case State::name:
     case State::closing:
-      if (n_calls_ == 0) {
+      if (length) {
+        n_dropped_ += static_cast<int64_t>(swallowed_.size() + held.size());
+      } else if (n_calls_ == 0) {
         swallowed_ += held;
         restore_swallowed();
       }

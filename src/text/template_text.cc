@@ -40,10 +40,6 @@ TemplateText TemplateText::sub(size_t begin, size_t end) const {
   return out;
 }
 
-int64_t count_code_points(std::string_view text) {
-  return std::count_if(text.begin(), text.end(), starts_code_point);
-}
-
 size_t code_point_offset(std::string_view text, int64_t index) {
   size_t i = 0;
   for (; i < text.size(); ++i) {

@@ -45,7 +45,6 @@ class TemplateText {
 
 // Code points, by their first byte. In ill-formed text every byte that is no continuation byte starts one.
 inline bool starts_code_point(char c) { return !is_utf8_continuation(c); }
-int64_t count_code_points(std::string_view text);
 // Byte offset of code point `index`, or text.size() when there are fewer.
 size_t code_point_offset(std::string_view text, int64_t index);
 // The code point that starts at byte `i` and, in `length`, its bytes; ill-formed bytes give themselves, 1 byte

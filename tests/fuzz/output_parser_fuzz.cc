@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "base/check.h"
-#include "text/output_parser.h"
+#include "text/output_format.h"
 
 namespace {
 
@@ -17,8 +17,9 @@ struct Meaning {
   bool operator==(const Meaning&) const = default;
 };
 
-Meaning parse(std::string_view written, const OutputParserOptions& options, bool length, size_t stride) {
-  const auto parser = make_dsml_output_parser(options);
+Meaning parse(OutputFormat format, std::string_view written, const OutputParserOptions& options, bool length,
+              size_t stride) {
+  const auto parser = make_output_parser(format, options);
   std::vector<OutputEvent> events;
   int64_t token = 0;
   for (size_t at = 0; at < written.size(); at += stride) parser->push(written.substr(at, stride), token++, events);
@@ -72,8 +73,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   options.continues = data[0] & 2;
   if (!(data[0] & 4)) options.tools = tools;
   const bool length = data[0] & 8;
-  const Meaning whole = parse(written, options, length, written.size() + 1);
-  GANNET_CHECK(whole == parse(written, options, length, 1), "byte by byte it means something else");
-  GANNET_CHECK(whole == parse(written, options, length, 2 + data[1] % 30), "in pieces it means something else");
+  constexpr OutputFormat kFormats[] = {OutputFormat::deepseek_dsml, OutputFormat::hermes, OutputFormat::llama3_json,
+                                       OutputFormat::plain};
+  const OutputFormat format = kFormats[data[0] >> 4 & 3];
+  const Meaning whole = parse(format, written, options, length, written.size() + 1);
+  GANNET_CHECK(whole == parse(format, written, options, length, 1), "byte by byte it means something else");
+  GANNET_CHECK(whole == parse(format, written, options, length, 2 + data[1] % 30),
+               "in pieces it means something else");
   return 0;
 }

@@ -1,10 +1,13 @@
 // The HTTP API over real sockets, a toy model whose text is known, and the tiny tokenizer that tests ship.
 #include "server/server.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <thread>
 
+#include "server/field_table.h"
 #include "support/http_client.h"
 #include "support/toy_model.h"
 #include "text/tokenizer_file.h"
@@ -226,6 +229,94 @@ TEST_F(ServerTest, AClientThatLeavesFreesItsSequence) {
   EXPECT_EQ(service_->counts().scheduler.running, 0);
   EXPECT_EQ(service_->counts().scheduler.waiting, 0);
   EXPECT_EQ(service_->counts().kv_blocks_held, 0);
+}
+
+TEST_F(ServerTest, SeveralPromptsEchoBestOfAndTimings) {
+  const Json two = ok("/v1/completions",
+                      R"({"prompt":["abc","xyz"],"n":2,"temperature":1,"seed":3,"max_tokens":6,"echo":true})");
+  ASSERT_EQ(two.find("choices")->items().size(), 4u);
+  for (int i = 0; i < 4; ++i) {
+    const Json& choice = two.find("choices")->items()[static_cast<size_t>(i)];
+    EXPECT_EQ(choice.find("index")->as_int(), i);
+    EXPECT_EQ(text_at(choice, {"text"}).substr(0, 3), i < 2 ? "abc" : "xyz");
+  }
+  EXPECT_EQ(
+      text_at(ok("/v1/completions", R"({"prompt":"abc","max_tokens":0,"echo":true})"), {"choices", "0", "text"}),
+      "abc");
+  // The best of ten is the best of the ten, by the log-probabilities that the server itself states.
+  const std::string ten = R"({"prompt":"abc","temperature":1,"seed":9,"max_tokens":5,"logprobs":0,)";
+  const Json all = ok("/v1/completions", ten + R"("n":10})"),
+             best = ok("/v1/completions", ten + R"("best_of":10})");
+  std::string wanted;
+  double most = -1e9;
+  for (const Json& choice : all.find("choices")->items()) {
+    double sum = 0;
+    for (const Json& value : choice.find("logprobs")->find("token_logprobs")->items()) sum += *value.as_double();
+    if (sum > most) wanted = text_at(choice, {"text"});
+    most = std::max(most, sum);
+  }
+  EXPECT_EQ(text_at(best, {"choices", "0", "text"}), wanted);
+  EXPECT_EQ(best.find("choices")->items().size(), 1u);
+  const Json timed = ok("/v1/completions", R"({"prompt":"abc","max_tokens":5,"timings":true})");
+  const Json* timings = timed.find("timings");
+  ASSERT_NE(timings, nullptr);
+  EXPECT_GE(*timings->find("total_ms")->as_double(), *timings->find("first_token_ms")->as_double());
+  EXPECT_EQ(timings->find("completion_tokens")->as_int(), 5);
+}
+
+TEST_F(ServerTest, LogprobsHaveTrueBytesAndTheStreamHasThemOnce) {
+  const std::string body =
+      R"("messages":[{"role":"user","content":"hello"}],"temperature":0,"max_tokens":12,"logprobs":true,"top_logprobs":3})";
+  const Json whole = ok("/v1/chat/completions", "{" + body);
+  const auto spelled = [](const Json& logprobs) {
+    std::string text;
+    for (const Json& entry : logprobs.find("content")->items()) {
+      for (const Json& byte : entry.find("bytes")->items()) text += static_cast<char>(*byte.as_int());
+      EXPECT_EQ(entry.find("top_logprobs")->items().size(), 3u);
+      EXPECT_LE(*entry.find("logprob")->as_double(), 0);
+    }
+    return text;
+  };
+  const Json& choice = whole.find("choices")->items()[0];
+  EXPECT_EQ(spelled(*choice.find("logprobs")), text_at(choice, {"message", "content"}));
+  std::string joined;
+  for (const Json& event : events_of(post("/v1/chat/completions", "{\"stream\":true," + body).body))
+    if (const Json* logprobs = event.find("choices")->items()[0].find("logprobs"); !logprobs->is_null())
+      joined += spelled(*logprobs);
+  EXPECT_EQ(joined, text_at(choice, {"message", "content"}));
+}
+
+TEST(ApiPage, NamesEveryFieldOfTheTables) {
+  std::ifstream file(std::string(GANNET_SOURCE_DIR) + "/docs/api.md");
+  const std::string page{std::istreambuf_iterator<char>(file), {}};
+  for (const std::string_view field : fields_without_effect())
+    EXPECT_NE(page.find(fmt::format("`{}`", field)), std::string::npos) << field;
+  for (const RefusedField& field : refused_fields())
+    EXPECT_NE(page.find(fmt::format("`{}`", field.name)), std::string::npos) << field.name;
+}
+
+TEST_F(ServerTest, RefusedFieldsAreNamedAndTheOthersChangeNothing) {
+  const auto with = [](std::string_view field, const char* value) {
+    return fmt::format(R"({{"prompt":"abc","temperature":0,"max_tokens":4,"{}":{}}})", field, value);
+  };
+  const std::string plain = text_at(ok("/v1/completions", with("user", "null")), {"choices", "0", "text"});
+  for (const std::string_view field : fields_without_effect())
+    EXPECT_EQ(text_at(ok("/v1/completions", with(field, "{\"a\":1}")), {"choices", "0", "text"}), plain) << field;
+  for (const RefusedField& field : refused_fields()) {
+    const HttpReply reply = post("/v1/completions", with(field.name, "[1]"));
+    EXPECT_EQ(reply.status, 400) << field.name;
+    EXPECT_EQ(text_at(*Json::parse(reply.body), {"error", "param"}), field.name);
+    EXPECT_EQ(post("/v1/completions", with(field.name, "null")).status, 200) << field.name;
+  }
+  const std::string chat = R"({"messages":[{"role":"user","content":"x"}],"max_tokens":1,)";
+  const std::string tools = R"("tools":[{"type":"function","function":{"name":"f"}}],)";
+  EXPECT_EQ(post("/v1/chat/completions", chat + tools + R"("tool_choice":"auto"})").status, 200);
+  EXPECT_EQ(post("/v1/chat/completions", chat + tools + R"("tool_choice":"required"})").status, 400);
+  EXPECT_EQ(
+      post("/v1/chat/completions", chat + tools + R"("tool_choice":{"type":"function","function":{"name":"f"}}})")
+          .status,
+      400);
+  EXPECT_EQ(post("/v1/chat/completions", chat + R"("response_format":{"type":"text"}})").status, 200);
 }
 
 TEST_F(ServerTest, TokensThereAndBack) {
