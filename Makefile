@@ -4,7 +4,7 @@ PRESET ?= cpu
 BUILD := build/$(PRESET)
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build run serve test asan tsan tidy format fuzz cuda clean
+.PHONY: help deps build run serve test e2e asan tsan tidy format fuzz cuda clean
 
 help:  ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 16
@@ -29,6 +29,12 @@ test: deps  ## build and run the tests
 	@cmake --preset $(PRESET) >/dev/null
 	@cmake --build $(BUILD)
 	@ctest --test-dir $(BUILD) --output-on-failure -LE 'device|slow'
+
+e2e: build  ## the OpenAI and Anthropic SDKs against a server (needs python3-venv)
+	@cmake --build $(BUILD) --target say_server_tool
+	@test -d build/venv || python3 -m venv build/venv
+	@build/venv/bin/pip install -q -r tests/e2e/requirements.txt
+	@build/venv/bin/python tests/e2e/sdk_test.py $(BUILD)/tests/say_server_tool
 
 asan:  ## the tests under address and undefined-behaviour sanitizers
 	@cmake --preset asan >/dev/null && cmake --build build/asan && ctest --test-dir build/asan --output-on-failure -LE 'device|slow'

@@ -6,7 +6,9 @@
 
 #include <algorithm>
 
+#include "server/anthropic.h"
 #include "server/openai.h"
+#include "server/responses.h"
 #include "server/web_page.h"
 
 namespace gannet::server {
@@ -17,7 +19,7 @@ constexpr const char* kJson = "application/json";
 // "/v1/models/" -> "/models": the API is served with and without /v1, and a trailing slash is tolerated.
 std::string normal_path(std::string path) {
   while (path.size() > 1 && path.back() == '/') path.pop_back();
-  for (const char* prefix : {"/api/v1/", "/v1/", "/beta/"})
+  for (const char* prefix : {"/anthropic/v1/", "/anthropic/", "/api/v1/", "/v1/", "/beta/"})
     if (path.starts_with(prefix)) return path.substr(std::string_view(prefix).size() - 1);
   return path;
 }
@@ -25,6 +27,8 @@ std::string normal_path(std::string path) {
 bool same_key(std::string_view a, std::string_view b) {
   return a.size() == b.size() && ::CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
 }
+
+bool is_anthropic(std::string_view path) { return path == "/messages" || path == "/messages/count_tokens"; }
 
 }  // namespace
 
@@ -84,17 +88,24 @@ void Server::handle(net::HttpRequest request, std::shared_ptr<net::Exchange> exc
         200, "text/html; charset=utf-8", std::string(web_page()),
         {{"Content-Security-Policy", std::string(web_page_policy())}, {"X-Content-Type-Options", "nosniff"}});
   if (!authorised(request))
-    return send_error(*exchange, {401, "this server needs an API key: Authorization: Bearer KEY",
-                                  "authentication_error", "", "invalid_api_key"});
+    return refuse(*exchange, path,
+                  {401, "this server needs an API key: Authorization: Bearer KEY", "authentication_error", "",
+                   "invalid_api_key"});
   if (draining_)
-    return send_error(*exchange, {503, "the server is shutting down", "server_error", "", "server_overloaded"});
+    return refuse(*exchange, path, {503, "the server is shutting down", "server_error", "", "server_overloaded"});
   route(request, path, std::move(exchange));
+}
+
+// In the shape that clients of the route parse.
+void Server::refuse(net::Exchange& exchange, const std::string& path, const ApiError& error) {
+  if (is_anthropic(path)) return send_anthropic_error(exchange, error, new_id("req_"));
+  send_error(exchange, error);
 }
 
 void Server::route(const net::HttpRequest& request, const std::string& path,
                    std::shared_ptr<net::Exchange> exchange) {
-  const bool is_post =
-      path == "/chat/completions" || path == "/completions" || path == "/tokenize" || path == "/detokenize";
+  const bool is_post = path == "/chat/completions" || path == "/completions" || path == "/responses" ||
+                       is_anthropic(path) || path == "/tokenize" || path == "/detokenize";
   const bool is_get = path == "/models" || path.starts_with("/models/");
   if (!is_post && !is_get)
     return send_error(*exchange, {404, fmt::format("there is no route {}", request.path), "invalid_request_error",
@@ -114,25 +125,40 @@ void Server::route(const net::HttpRequest& request, const std::string& path,
   exchange->reply(200, kJson, model_entry(name).dump());
 }
 
+// The body as an object that names a model which is there, or the error.
+ApiResult<Json> Server::read_body(const net::HttpRequest& request) const {
+  auto body = Json::parse(request.body);
+  if (!body)
+    return tl::make_unexpected(ApiError{400, body.error().message, "invalid_request_error", "", "invalid_json"});
+  if (!body->is_object())
+    return tl::make_unexpected(
+        ApiError{400, "the body must be a JSON object", "invalid_request_error", "", "invalid_type"});
+  const Json* model = body->find("model");
+  if (model == nullptr || model->is_null()) return std::move(*body);
+  const std::string* name = model->as_string();
+  if (name == nullptr) return tl::make_unexpected(invalid_type("model", "a string", *model));
+  // Some agents mark a name with the context length they would like: a hint to themselves.
+  const std::string_view plain =
+      std::string_view(*name).substr(0, name->ends_with("[1m]") ? name->size() - 4 : name->size());
+  if (!options_.any_model &&
+      std::find(options_.model_ids.begin(), options_.model_ids.end(), plain) == options_.model_ids.end())
+    return tl::make_unexpected(ApiError{404, fmt::format("The model `{}` does not exist", *name),
+                                        "invalid_request_error", "model", "model_not_found"});
+  return std::move(*body);
+}
+
 void Server::post(const std::string& path, const net::HttpRequest& request,
                   std::shared_ptr<net::Exchange> exchange) {
-  const auto body = Json::parse(request.body);
-  if (!body) return send_error(*exchange, {400, body.error().message, "invalid_request_error", "", "invalid_json"});
-  if (!body->is_object())
-    return send_error(*exchange,
-                      {400, "the body must be a JSON object", "invalid_request_error", "", "invalid_type"});
-  if (const Json* model = body->find("model"); model != nullptr && !model->is_null()) {
-    const std::string* name = model->as_string();
-    if (name == nullptr) return send_error(*exchange, invalid_type("model", "a string", *model));
-    if (std::find(options_.model_ids.begin(), options_.model_ids.end(), *name) == options_.model_ids.end())
-      return send_error(*exchange, {404, fmt::format("The model `{}` does not exist", *name),
-                                    "invalid_request_error", "model", "model_not_found"});
-  }
-  const RouteContext context{model_, service_, options_.model_ids.front(), fingerprint_,
-                             std::chrono::steady_clock::now()};
+  const auto arrived = std::chrono::steady_clock::now();
+  const auto body = read_body(request);
+  if (!body) return refuse(*exchange, path, body.error());
+  const RouteContext context{model_, service_, options_.model_ids.front(), fingerprint_, arrived};
   if (path == "/chat/completions")
     return chat_completions(context, *body, std::move(exchange), new_id("chatcmpl-"));
   if (path == "/completions") return completions(context, *body, std::move(exchange), new_id("cmpl-"));
+  if (path == "/responses") return responses(context, *body, std::move(exchange), new_id("resp_"));
+  if (path == "/messages") return messages(context, *body, std::move(exchange), new_id("msg_"));
+  if (path == "/messages/count_tokens") return count_tokens(context, *body, std::move(exchange));
   tokens(context, path == "/tokenize", *body, std::move(exchange));
 }
 

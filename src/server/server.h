@@ -10,6 +10,7 @@
 #include "engine/loaded_model.h"
 #include "engine/service.h"
 #include "net/http_server.h"
+#include "server/api_error.h"
 
 namespace gannet::server {
 
@@ -17,6 +18,7 @@ struct ServerOptions {
   net::HttpServerOptions http;
   std::vector<std::string> api_keys;         // empty: no key is asked for
   std::vector<std::string> model_ids;        // names clients may use; the first is shown
+  bool any_model = false;                    // every other name means the first model
   std::vector<std::string> allowed_origins;  // CORS; empty: off
 };
 
@@ -33,6 +35,8 @@ class Server {
   Server(const ServerOptions& options, const engine::LoadedModel& model, engine::Service& service);
   void handle(net::HttpRequest request, std::shared_ptr<net::Exchange> exchange);
   void route(const net::HttpRequest& request, const std::string& path, std::shared_ptr<net::Exchange> exchange);
+  void refuse(net::Exchange& exchange, const std::string& path, const ApiError& error);
+  ApiResult<Json> read_body(const net::HttpRequest& request) const;
   bool authorised(const net::HttpRequest& request) const;
   void post(const std::string& path, const net::HttpRequest& request, std::shared_ptr<net::Exchange> exchange);
   Json model_entry(const std::string& id) const;

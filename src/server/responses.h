@@ -1,0 +1,14 @@
+// /v1/responses, stateless: nothing is stored.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "server/openai.h"
+
+namespace gannet::server {
+
+void responses(const RouteContext& context, const Json& body, std::shared_ptr<net::Exchange> exchange,
+               const std::string& request_id);
+
+}  // namespace gannet::server

@@ -1,0 +1,5 @@
+add_executable(say_server_tool ${PROJECT_SOURCE_DIR}/tests/support/say_server_tool.cc)
+gannet_target_options(say_server_tool)
+target_include_directories(say_server_tool PRIVATE ${PROJECT_SOURCE_DIR}/tests)
+target_compile_definitions(say_server_tool PRIVATE GANNET_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+target_link_libraries(say_server_tool PRIVATE gannet_server)
