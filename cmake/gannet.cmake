@@ -9,12 +9,14 @@ set(GANNET_ISA_AMX ${GANNET_ISA_AVX512} -mamx-tile -mamx-int8 -mamx-bf16)
 
 # Options for our own targets; third-party code is built without them.
 function(gannet_target_options target)
-  target_compile_options(${target} PRIVATE -Wall -Wextra $<$<CXX_COMPILER_ID:GNU>:-Wshadow=local>
-                         -Wnon-virtual-dtor -ffp-contract=off
+  target_compile_options(${target} PRIVATE $<$<NOT:$<COMPILE_LANGUAGE:CUDA>>:-Wall -Wextra
+                         $<$<CXX_COMPILER_ID:GNU>:-Wshadow=local> -Wnon-virtual-dtor -ffp-contract=off
                          -Wno-missing-field-initializers   # designated initialisers rely on the defaults
-                         $<$<BOOL:${GANNET_WERROR}>:-Werror>)
+                         $<$<BOOL:${GANNET_WERROR}>:-Werror>>
+                         $<$<COMPILE_LANGUAGE:CUDA>:-fmad=false --expt-relaxed-constexpr -lineinfo
+                         -Xcompiler=-Wall,-ffp-contract=off $<$<BOOL:${GANNET_WERROR}>:-Werror=all-warnings>>)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    target_compile_options(${target} PRIVATE -Wno-restrict)   # false positives on std::string in GCC 12
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)   # false positives on std::string in GCC 12
   endif()
   if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
     target_compile_options(${target} PRIVATE -Wno-shadow)
@@ -30,11 +32,17 @@ function(gannet_target_options target)
 endfunction()
 
 # One static library a folder of src/, named gannet_<folder>, from every .cc below it. Files named *_avx2.cc,
-# *_avx512.cc and *_amx.cc get their instruction set, and are called only after a run-time check of the CPU.
+# *_avx512.cc and *_amx.cc get their instruction set, and are called only after a run-time check of the CPU. With
+# GANNET_CUDA every .cu is part of it; without, the files in folders named no_cuda stand in.
 # A folder may add libraries in src/<folder>/deps.cmake: set(GANNET_DEPS ...) .
 set_property(GLOBAL PROPERTY gannet_previous "")
 function(gannet_folder folder)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${folder}/*.cc)
+  if(GANNET_CUDA)
+    list(FILTER sources EXCLUDE REGEX "/no_cuda/")
+    file(GLOB_RECURSE cuda_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${folder}/*.cu)
+    list(APPEND sources ${cuda_sources})
+  endif()
   get_property(previous GLOBAL PROPERTY gannet_previous)
   set(GANNET_DEPS "")
   if(EXISTS ${PROJECT_SOURCE_DIR}/src/${folder}/deps.cmake)
@@ -54,7 +62,7 @@ function(gannet_folder folder)
   add_library(gannet_${folder} STATIC ${sources})
   gannet_target_options(gannet_${folder})
   if(folder MATCHES "^(kernels|sample)$" AND CMAKE_BUILD_TYPE STREQUAL "Release")
-    target_compile_options(gannet_${folder} PRIVATE -O3)
+    target_compile_options(gannet_${folder} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-O3>)
   endif()
   target_include_directories(gannet_${folder} PUBLIC ${PROJECT_SOURCE_DIR}/src)
   target_link_libraries(gannet_${folder} PUBLIC ${previous} ${GANNET_DEPS})

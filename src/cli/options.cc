@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <string_view>
 
 namespace gannet::cli {
 namespace {
@@ -18,6 +19,19 @@ Result<Numerics> numerics_from(const std::string& name) {
   if (name == "reference") return Numerics::reference;
   if (name == "float") return Numerics::float32;
   return Error{Errc::bad_request, fmt::format("--numerics is '{}', it must be precise, reference or float", name)};
+}
+
+// The device that --device names, with nine tenths of its free memory; null for the CPU.
+Result<std::unique_ptr<Device>> open_device(const std::string& name) {
+  if (name == "cpu") return std::unique_ptr<Device>();
+  int32_t index = 0;
+  const std::string_view rest = std::string_view(name).substr(std::min<size_t>(name.size(), 4));
+  if (name.starts_with("cuda") && rest.empty()) return Device::open(0, 0);
+  if (name.starts_with("cuda:")) {
+    const auto [end, error] = std::from_chars(rest.data() + 1, rest.data() + rest.size(), index);
+    if (error == std::errc{} && end == rest.data() + rest.size()) return Device::open(index, 0);
+  }
+  return Error{Errc::bad_request, fmt::format("--device is '{}', it must be cpu, cuda or cuda:N", name)};
 }
 
 }  // namespace
@@ -51,6 +65,7 @@ void add_model_flags(CLI::App& app, ModelFlags& flags) {
       ->check(CLI::PositiveNumber);
   app.add_option("-t,--threads", flags.threads, "threads to compute with (default: every CPU)")
       ->check(CLI::Range(1, 1024));
+  app.add_option("--device", flags.device, "where the model runs: cpu (default), cuda, or cuda:N for the N-th GPU");
   app.add_option("--isa", flags.isa, "highest instruction set to use: scalar, avx2, avx512, amx (for comparisons)")
       ->check(CLI::IsMember({"scalar", "avx2", "avx512", "amx"}));
 }
@@ -122,6 +137,8 @@ Result<std::string> find_model(const std::string& name) {
 Result<Loaded> load(const ModelFlags& flags, engine::EngineOptions engine_options) {
   Loaded loaded;
   loaded.machine = this_machine(flags.isa);
+  GANNET_ASSIGN(loaded.device, open_device(flags.device));
+  loaded.machine.device = loaded.device.get();
   engine::LoadOptions options;
   GANNET_ASSIGN(options.path, find_model(flags.model));
   options.synthetic_weights = flags.weights == "synthetic";

@@ -8,6 +8,7 @@
 #include "base/result.h"
 #include "engine/engine.h"
 #include "engine/loaded_model.h"
+#include "runtime/device.h"
 
 namespace CLI {
 class App;
@@ -25,6 +26,7 @@ struct ModelFlags {
   std::string numerics = "precise";
   std::string chat_template = "auto", tool_call_parser = "auto";
   std::string isa;  // cap on the instruction set
+  std::string device = "cpu";
   int threads = 0;
   int32_t context = 0;  // 0: what the model allows, at most kDefaultContext
 };
@@ -44,6 +46,7 @@ Result<sample::SamplingParams> sampling_params(const SamplingFlags& flags);
 
 // A model with an engine around it.
 struct Loaded {
+  std::unique_ptr<Device> device;  // null: the CPU
   Machine machine;
   std::unique_ptr<engine::LoadedModel> model;
   std::unique_ptr<engine::Engine> engine;

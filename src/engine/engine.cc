@@ -30,6 +30,7 @@ Result<std::unique_ptr<Engine>> Engine::create(Model& model, const Machine& mach
   executor_options.max_logit_rows = options.max_seqs;
   executor_options.max_context = options.max_context;
   executor_options.n_threads = options.n_threads;
+  executor_options.device = machine.device;
   GANNET_ASSIGN(auto executor, Executor::create(model, executor_options));
 
   sched::SchedulerOptions scheduler;

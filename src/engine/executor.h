@@ -1,9 +1,13 @@
-// Runs steps of one model on this machine's CPU: owns the KV memory, the arena and the thread pool, and turns a
-// host-side description of a step into the arrays that a model takes.
-// Owner: the engine thread.
+// Runs steps of one model on this machine's CPU or on one device: owns the KV memory, the arena and the thread
+// pool, and turns a host-side description of a step into the arrays that a model takes.
+//
+// On a device a step is one upload of its arrays, the model's launches and one download of logits. Steps of one row
+// a sequence (decode) are recorded as a graph on their second run, one for each number of rows, and replayed: all
+// that changes between such steps lies in device memory. Owner: the engine thread.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <vector>
@@ -33,6 +37,8 @@ struct ExecutorOptions {
   int32_t max_logit_rows = 64;  // of one step
   int32_t max_context = 0;      // no position reaches this
   int n_threads = 0;            // < 1: every CPU of the process
+  Device* device = nullptr;     // where the model's weights lie; nullptr: the CPU
+  bool graphs = true;           // of device steps; the results are the same
 };
 
 class Executor {
@@ -55,6 +61,15 @@ class Executor {
 
  private:
   Executor(Model& model, const ExecutorOptions& options, kv::KvStore store);
+  void fill_arrays(std::span<const SeqChunk> chunks, Step& step, std::vector<SeqRows>& plan);
+
+  // Steps on the device.
+  void start_on_device(const Step& step, View logits);
+  void send(Step& step);
+  struct DecodeGraph {
+    bool warm = false;  // ran once: kernels are loaded
+    std::unique_ptr<DeviceGraph> graph;
+  };
 
   Model& model_;
   ExecutorOptions options_;
@@ -62,6 +77,11 @@ class Executor {
   ThreadPool pool_;
   Arena arena_;
   std::vector<float> logits_;
+  std::byte* device_arrays_ = nullptr;  // the step's arrays
+  int64_t device_arrays_bytes_ = 0;
+  float* device_logits_ = nullptr;
+  std::vector<std::byte> staged_;
+  std::map<int32_t, DecodeGraph> graphs_;  // by number of rows
 
   // Arrays of the current step.
   std::vector<int32_t> row_seq_, row_pos_, row_token_, logit_rows_;

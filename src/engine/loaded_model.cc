@@ -200,6 +200,9 @@ Result<std::unique_ptr<LoadedModel>> LoadedModel::load(const LoadOptions& option
   GANNET_ASSIGN(auto checkpoint, open_checkpoint(options));
   loaded->checkpoint = std::make_unique<weights::Checkpoint>(std::move(checkpoint));
   GANNET_ASSIGN(loaded->tokenizer, open_tokenizer(options, *loaded->checkpoint));
+  if (machine.device != nullptr && is_v41(loaded->checkpoint->family()))
+    return Error{Errc::unsupported,
+                 fmt::format("{}: models of DeepSeek-V4.1 do not run on a CUDA device yet", loaded->name)};
   GANNET_ASSIGN(loaded->model, is_v41(loaded->checkpoint->family()) ? make_v41(options, *loaded, machine)
                                                                     : make_llama(options, *loaded, machine));
   if (loaded->tokenizer && loaded->tokenizer->n_vocab() > loaded->model->info().vocab)

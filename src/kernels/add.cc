@@ -12,7 +12,7 @@ void check_add(const Add& op, const AddArgs& args) {
 
 Planned<Add, AddArgs> plan(const Add& op, const Machine& machine) {
   GANNET_CHECK(op.width >= 0, "width {}", op.width);
-  return choose<Add, AddArgs>(op, machine, {add_cpu(), add_ref()});
+  return choose<Add, AddArgs>(op, machine, {add_cpu(), add_ref()}, add_cuda());
 }
 
 }  // namespace gannet

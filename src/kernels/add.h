@@ -24,6 +24,7 @@ void check_add(const Add& op, const AddArgs& args);
 
 using AddVariant = Variant<Add, AddArgs>;
 std::span<const AddVariant> add_cpu();
+std::span<const AddVariant> add_cuda();
 std::span<const AddVariant> add_ref();
 Planned<Add, AddArgs> plan(const Add& op, const Machine& machine);
 

@@ -20,7 +20,7 @@ Planned<AttentionGqa, AttentionGqaArgs> plan(const AttentionGqa& op, const Machi
                op.heads, op.kv_heads, op.head_dim);
   GANNET_CHECK(op.format == RowFormat::f32 || op.format == RowFormat::f16 || op.format == RowFormat::bf16,
                "format {}", static_cast<int>(op.format));
-  return choose<AttentionGqa, AttentionGqaArgs>(op, machine, {attention_gqa_cpu(), attention_gqa_ref()});
+  return choose<AttentionGqa, AttentionGqaArgs>(op, machine, {attention_gqa_cpu(), attention_gqa_ref()}, attention_gqa_cuda());
 }
 
 }  // namespace gannet

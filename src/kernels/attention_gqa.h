@@ -52,6 +52,7 @@ void check_attention_gqa(const AttentionGqa& op, const AttentionGqaArgs& args);
 
 using AttentionGqaVariant = Variant<AttentionGqa, AttentionGqaArgs>;
 std::span<const AttentionGqaVariant> attention_gqa_cpu();
+std::span<const AttentionGqaVariant> attention_gqa_cuda();
 std::span<const AttentionGqaVariant> attention_gqa_ref();
 Planned<AttentionGqa, AttentionGqaArgs> plan(const AttentionGqa& op, const Machine& machine);
 

@@ -23,7 +23,7 @@ void check_embedding(const Embedding& op, const EmbeddingArgs& args) {
 Planned<Embedding, EmbeddingArgs> plan(const Embedding& op, const Machine& machine) {
   GANNET_CHECK(op.format != WeightFormat::none && op.width % weight_format_info(op.format).block_elements == 0,
                "width {}, format {}", op.width, static_cast<int>(op.format));
-  return choose<Embedding, EmbeddingArgs>(op, machine, {embedding_cpu(), embedding_ref()});
+  return choose<Embedding, EmbeddingArgs>(op, machine, {embedding_cpu(), embedding_ref()}, embedding_cuda());
 }
 
 }  // namespace gannet

@@ -36,6 +36,7 @@ void check_embedding(const Embedding& op, const EmbeddingArgs& args);
 
 using EmbeddingVariant = Variant<Embedding, EmbeddingArgs>;
 std::span<const EmbeddingVariant> embedding_cpu();
+std::span<const EmbeddingVariant> embedding_cuda();
 std::span<const EmbeddingVariant> embedding_ref();
 Planned<Embedding, EmbeddingArgs> plan(const Embedding& op, const Machine& machine);
 

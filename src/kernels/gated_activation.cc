@@ -13,7 +13,7 @@ void check_gated_activation(const GatedActivation& op, const GatedActivationArgs
 Planned<GatedActivation, GatedActivationArgs> plan(const GatedActivation& op, const Machine& machine) {
   GANNET_CHECK(op.width >= 0 && op.limit >= 0, "width {}", op.width);
   return choose<GatedActivation, GatedActivationArgs>(op, machine,
-                                                      {gated_activation_cpu(), gated_activation_ref()});
+                                                      {gated_activation_cpu(), gated_activation_ref()}, gated_activation_cuda());
 }
 
 }  // namespace gannet

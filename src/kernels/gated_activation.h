@@ -37,6 +37,7 @@ void check_gated_activation(const GatedActivation& op, const GatedActivationArgs
 
 using GatedActivationVariant = Variant<GatedActivation, GatedActivationArgs>;
 std::span<const GatedActivationVariant> gated_activation_cpu();
+std::span<const GatedActivationVariant> gated_activation_cuda();
 std::span<const GatedActivationVariant> gated_activation_ref();
 Planned<GatedActivation, GatedActivationArgs> plan(const GatedActivation& op, const Machine& machine);
 

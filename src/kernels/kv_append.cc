@@ -13,7 +13,7 @@ void check_kv_append(const KvAppend& op, const KvAppendArgs& args) {
 Planned<KvAppend, KvAppendArgs> plan(const KvAppend& op, const Machine& machine) {
   GANNET_CHECK(op.format == RowFormat::f32 || op.format == RowFormat::f16 || op.format == RowFormat::bf16,
                "format {}", static_cast<int>(op.format));
-  return choose<KvAppend, KvAppendArgs>(op, machine, {kv_append_cpu(), kv_append_ref()});
+  return choose<KvAppend, KvAppendArgs>(op, machine, {kv_append_cpu(), kv_append_ref()}, kv_append_cuda());
 }
 
 }  // namespace gannet

@@ -31,6 +31,7 @@ void check_kv_append(const KvAppend& op, const KvAppendArgs& args);
 
 using KvAppendVariant = Variant<KvAppend, KvAppendArgs>;
 std::span<const KvAppendVariant> kv_append_cpu();
+std::span<const KvAppendVariant> kv_append_cuda();
 std::span<const KvAppendVariant> kv_append_ref();
 Planned<KvAppend, KvAppendArgs> plan(const KvAppend& op, const Machine& machine);
 

@@ -18,7 +18,7 @@ Planned<Linear, LinearArgs> plan(const Linear& op, const Machine& machine) {
   GANNET_CHECK(op.in % weight_format_info(op.format).block_elements == 0, "{} columns cut a block of {}", op.in,
                weight_format_info(op.format).block_elements);
   GANNET_CHECK((op.x == DType::f32 || op.x == DType::bf16) && (op.y == DType::f32 || op.y == DType::bf16));
-  return choose<Linear, LinearArgs>(op, machine, {linear_cpu(), linear_ref()});
+  return choose<Linear, LinearArgs>(op, machine, {linear_cpu(), linear_ref()}, linear_cuda());
 }
 
 }  // namespace gannet

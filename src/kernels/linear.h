@@ -41,6 +41,7 @@ int64_t linear_workspace_bytes(const Linear& op, int32_t rows, int32_t n_threads
 
 using LinearVariant = Variant<Linear, LinearArgs>;
 std::span<const LinearVariant> linear_cpu();
+std::span<const LinearVariant> linear_cuda();  // sums of their own: kernels/cuda/linear_cuda.h
 std::span<const LinearVariant> linear_ref();
 Planned<Linear, LinearArgs> plan(const Linear& op, const Machine& machine);
 

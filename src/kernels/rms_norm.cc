@@ -16,7 +16,7 @@ void check_rms_norm(const RmsNorm& op, const RmsNormArgs& args) {
 
 Planned<RmsNorm, RmsNormArgs> plan(const RmsNorm& op, const Machine& machine) {
   GANNET_CHECK(op.width > 0 && op.eps >= 0, "width {}", op.width);
-  return choose<RmsNorm, RmsNormArgs>(op, machine, {rms_norm_cpu(), rms_norm_ref()});
+  return choose<RmsNorm, RmsNormArgs>(op, machine, {rms_norm_cpu(), rms_norm_ref()}, rms_norm_cuda());
 }
 
 }  // namespace gannet

@@ -32,6 +32,7 @@ void check_rms_norm(const RmsNorm& op, const RmsNormArgs& args);
 
 using RmsNormVariant = Variant<RmsNorm, RmsNormArgs>;
 std::span<const RmsNormVariant> rms_norm_cpu();
+std::span<const RmsNormVariant> rms_norm_cuda();
 std::span<const RmsNormVariant> rms_norm_ref();
 Planned<RmsNorm, RmsNormArgs> plan(const RmsNorm& op, const Machine& machine);
 

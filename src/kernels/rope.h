@@ -36,11 +36,15 @@ struct RopeArgs {
 void rope_table(const int32_t* pos, int32_t n_rows, const float* frequency, int32_t n_pairs, float* table,
                 Exec& exec);
 
+void rope_table_cuda(const int32_t* pos, int32_t n_rows, const float* frequency, int32_t n_pairs, float* table,
+                     Exec& exec);
+
 // Aborts unless the arguments have the shapes and types of `op`. Every variant begins with it.
 void check_rope(const Rope& op, const RopeArgs& args);
 
 using RopeVariant = Variant<Rope, RopeArgs>;
 std::span<const RopeVariant> rope_cpu();
+std::span<const RopeVariant> rope_cuda();
 std::span<const RopeVariant> rope_ref();
 Planned<Rope, RopeArgs> plan(const Rope& op, const Machine& machine);
 

@@ -23,11 +23,14 @@ struct RowGatherArgs {
   View out;
 };
 
-// Aborts unless the arguments fit each other; bytes of a row. Every variant begins with it.
+// Aborts unless the views fit each other; bytes of a row. A device's variants cannot look at the indices.
+int64_t row_gather_bytes(const RowGather& op, const RowGatherArgs& args);
+// The same and every index. Every variant on the CPU begins with it.
 int64_t check_row_gather(const RowGather& op, const RowGatherArgs& args);
 
 using RowGatherVariant = Variant<RowGather, RowGatherArgs>;
 std::span<const RowGatherVariant> row_gather_cpu();
+std::span<const RowGatherVariant> row_gather_cuda();
 std::span<const RowGatherVariant> row_gather_ref();
 Planned<RowGather, RowGatherArgs> plan(const RowGather& op, const Machine& machine);
 

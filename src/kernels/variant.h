@@ -5,6 +5,7 @@
 //   struct RmsNormArgs { View x, weight, out; };                           the arguments
 //   std::span<const Variant<RmsNorm, RmsNormArgs>> rms_norm_cpu();         kernels/cpu
 //   std::span<const Variant<RmsNorm, RmsNormArgs>> rms_norm_ref();         kernels/ref
+//   std::span<const Variant<RmsNorm, RmsNormArgs>> rms_norm_cuda();        kernels/cuda; empty in a build without it
 //   Planned<RmsNorm, RmsNormArgs> plan(const RmsNorm& op, const Machine& machine);
 //
 // Choosing happens once, at plan time; running never falls back. All variants other than the reference that one
@@ -35,10 +36,17 @@ struct Planned {
   void operator()(const Args& args, Exec& exec) const { variant->run(op, args, exec); }
 };
 
-// The first variant that fits, in the order of the spans. The reference fits everything, so there always is one.
+// The first variant that fits, in the order of the spans. On the CPU the reference fits everything, so there always is
+// one; a machine with a device runs the device's variants alone, and an op without one that fits is refused here.
 template <class Op, class Args>
 Planned<Op, Args> choose(const Op& op, const Machine& machine,
-                         std::initializer_list<std::span<const Variant<Op, Args>>> backends) {
+                         std::initializer_list<std::span<const Variant<Op, Args>>> backends,
+                         std::span<const Variant<Op, Args>> device_backend = {}) {
+  if (machine.device != nullptr) {
+    for (const auto& variant : device_backend)
+      if (variant.fits(op, machine)) return {op, &variant};
+    GANNET_CHECK(false, "no variant for the device fits this op");
+  }
   for (const auto& backend : backends)
     for (const auto& variant : backend)
       if (variant.fits(op, machine)) return {op, &variant};

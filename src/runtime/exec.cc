@@ -7,7 +7,7 @@
 
 namespace gannet {
 
-Machine this_machine(const std::string& isa_limit) { return {detect_cpu(isa_limit)}; }
+Machine this_machine(const std::string& isa_limit) { return {detect_cpu(isa_limit), nullptr}; }
 
 Arena::Arena(int64_t reserve_bytes) : reserve_(reserve_bytes) {
   void* memory = ::mmap(nullptr, static_cast<size_t>(reserve_), PROT_READ | PROT_WRITE,
@@ -16,7 +16,11 @@ Arena::Arena(int64_t reserve_bytes) : reserve_(reserve_bytes) {
   base_ = static_cast<std::byte*>(memory);
 }
 
-Arena::~Arena() { ::munmap(base_, static_cast<size_t>(reserve_)); }
+Arena::Arena(std::byte* memory, int64_t bytes) : base_(memory), reserve_(bytes), owns_(false) {}
+
+Arena::~Arena() {
+  if (owns_) ::munmap(base_, static_cast<size_t>(reserve_));
+}
 
 std::byte* Arena::allocate(int64_t bytes) {
   const int64_t begin = (used_ + 63) / 64 * 64;

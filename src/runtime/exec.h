@@ -1,4 +1,4 @@
-// Where and with what an op runs: the machine, the thread pool (later also a device stream) and the workspace.
+// Where and with what an op runs: the machine, the thread pool or the device's stream, and the workspace.
 #pragma once
 
 #include <cstddef>
@@ -10,9 +10,12 @@
 
 namespace gannet {
 
+class Device;
+
 // What variants of an op look at to say whether they fit. Fixed for the life of a process.
 struct Machine {
   CpuFeatures cpu;
+  Device* device = nullptr;  // where models run and their weights lie; nullptr: on the CPU
 };
 Machine this_machine(const std::string& isa_limit = "");
 
@@ -22,6 +25,7 @@ Machine this_machine(const std::string& isa_limit = "");
 class Arena {
  public:
   explicit Arena(int64_t reserve_bytes);
+  Arena(std::byte* memory, int64_t bytes);  // borrowed, of the device that runs the step
   ~Arena();
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
@@ -53,12 +57,14 @@ class Arena {
  private:
   std::byte* base_;
   int64_t reserve_;
+  bool owns_ = true;
   int64_t used_ = 0, peak_ = 0;
 };
 
 struct Exec {
   ThreadPool& pool;
   Arena& arena;
+  void* stream = nullptr;  // of Machine::device, see runtime/device.h; arena and arguments are then device memory
 };
 
 }  // namespace gannet

@@ -104,6 +104,9 @@ class Matrix {
       if (!element[i] && memory_[i] != kCanary) return false;
     return true;
   }
+  // Everything, margins included: for copies to a device.
+  std::byte* memory() { return memory_.data(); }
+  int64_t memory_bytes() const { return static_cast<int64_t>(memory_.size()); }
   // Row r here and row s there, bit for bit.
   bool row_equal(int64_t r, const Matrix& other, int64_t s) const {
     return std::memcmp(at(r, 0), other.at(s, 0), static_cast<size_t>(width_ * size_)) == 0;

@@ -53,12 +53,19 @@ KvLayout::KvLayout(const KvSpec& spec) {
   for (RingRows& rows : rings) rows.ring_bytes = slot_bytes;
 }
 
-Result<KvStore> KvStore::create(const KvSpec& spec, int32_t n_blocks, int32_t n_slots) {
+Result<KvStore> KvStore::create(const KvSpec& spec, int32_t n_blocks, int32_t n_slots, Device* device) {
   KvStore store(spec);
   const int64_t block_total = store.layout_.block_bytes * n_blocks, slot_total = store.layout_.slot_bytes * n_slots;
-  store.blocks_ = reserve(block_total);
+  if (device != nullptr && block_total + slot_total + 512 > device->left_bytes())
+    return Error{Errc::no_capacity,
+                 fmt::format("the KV cache needs {} bytes of device memory ({} blocks of {} bytes, {} ring slots of {} "
+                             "bytes), {} are left",
+                             block_total + slot_total, n_blocks, store.layout_.block_bytes, n_slots,
+                             store.layout_.slot_bytes, device->left_bytes())};
+  store.device_ = device;
+  store.blocks_ = device != nullptr ? device->allocate(block_total) : reserve(block_total);
   store.n_blocks_ = n_blocks;
-  store.slots_ = reserve(slot_total);
+  store.slots_ = device != nullptr ? device->allocate(slot_total) : reserve(slot_total);
   store.n_slots_ = n_slots;
   if ((block_total > 0 && store.blocks_ == nullptr) || (slot_total > 0 && store.slots_ == nullptr))
     return Error{Errc::no_capacity,
@@ -75,7 +82,8 @@ KvStore::KvStore(KvStore&& other) noexcept
       n_blocks_(std::exchange(other.n_blocks_, 0)),
       n_slots_(std::exchange(other.n_slots_, 0)),
       blocks_(std::exchange(other.blocks_, nullptr)),
-      slots_(std::exchange(other.slots_, nullptr)) {}
+      slots_(std::exchange(other.slots_, nullptr)),
+      device_(other.device_) {}
 
 KvStore& KvStore::operator=(KvStore&& other) noexcept {
   std::swap(layout_, other.layout_);
@@ -83,10 +91,12 @@ KvStore& KvStore::operator=(KvStore&& other) noexcept {
   std::swap(n_slots_, other.n_slots_);
   std::swap(blocks_, other.blocks_);
   std::swap(slots_, other.slots_);
+  std::swap(device_, other.device_);
   return *this;
 }
 
 KvStore::~KvStore() {
+  if (device_ != nullptr) return;
   if (blocks_ != nullptr) ::munmap(blocks_, static_cast<size_t>(layout_.block_bytes * n_blocks_));
   if (slots_ != nullptr) ::munmap(slots_, static_cast<size_t>(layout_.slot_bytes * n_slots_));
 }
@@ -107,19 +117,23 @@ RingRows KvStore::ring(int ring, const int32_t* ring_slot) const {
 }
 
 std::span<std::byte> KvStore::block_bytes(int32_t block) const {
-  GANNET_CHECK(block >= 0 && block < n_blocks_, "block {} of {}", block, n_blocks_);
+  GANNET_CHECK(device_ == nullptr && block >= 0 && block < n_blocks_, "block {} of {}", block, n_blocks_);
   return {blocks_ + layout_.block_bytes * block, static_cast<size_t>(layout_.block_bytes)};
 }
 
 std::span<std::byte> KvStore::slot_bytes(int32_t slot) const {
-  GANNET_CHECK(slot >= 0 && slot < n_slots_, "slot {} of {}", slot, n_slots_);
+  GANNET_CHECK(device_ == nullptr && slot >= 0 && slot < n_slots_, "slot {} of {}", slot, n_slots_);
   return {slots_ + layout_.slot_bytes * slot, static_cast<size_t>(layout_.slot_bytes)};
 }
 
 void KvStore::reset_slot(int32_t slot) {
-  for (const RingRows& ring : layout_.rings)
-    std::memset(slots_ + layout_.slot_bytes * slot + ring.tags_offset, 0xFF,
-                static_cast<size_t>(ring.capacity) * 4);
+  for (const RingRows& ring : layout_.rings) {
+    std::byte* tags = slots_ + layout_.slot_bytes * slot + ring.tags_offset;
+    if (device_ != nullptr)
+      device_->fill(tags, 0xFF, int64_t{4} * ring.capacity);
+    else
+      std::memset(tags, 0xFF, static_cast<size_t>(ring.capacity) * 4);
+  }
 }
 
 }  // namespace gannet::kv

@@ -1,4 +1,4 @@
-// Memory of a KV cache on the CPU: a pool of equal blocks and a slab of ring slots, laid out from a KvSpec. Hands
+// Memory of a KV cache, on the CPU or on a device: a pool of equal blocks and a slab of ring slots, laid out from a KvSpec. Hands
 // out the views that ops take. Which block or slot belongs to whom is decided elsewhere (kv/index, sched). Owner:
 // the engine thread.
 #pragma once
@@ -10,6 +10,7 @@
 #include "base/result.h"
 #include "kernels/kv_view.h"
 #include "kv/store/kv_spec.h"
+#include "runtime/device.h"
 
 namespace gannet::kv {
 
@@ -24,8 +25,9 @@ struct KvLayout {
 
 class KvStore {
  public:
-  // Reserves memory (committed when touched). no_capacity when the system refuses it.
-  static Result<KvStore> create(const KvSpec& spec, int32_t n_blocks, int32_t n_slots);
+  // Reserves memory (on the CPU committed when touched; on a device taken from its reserve, for good). no_capacity when
+  // there is too little.
+  static Result<KvStore> create(const KvSpec& spec, int32_t n_blocks, int32_t n_slots, Device* device = nullptr);
   KvStore(KvStore&&) noexcept;
   KvStore& operator=(KvStore&&) noexcept;
   ~KvStore();
@@ -37,6 +39,7 @@ class KvStore {
   PagedRows plane(int plane, const int32_t* block_table, int32_t max_blocks) const;
   RingRows ring(int ring, const int32_t* ring_slot) const;
 
+  // Host stores only (a device's memory is not the caller's to touch).
   std::span<std::byte> block_bytes(int32_t block) const;  // everything a block holds
   std::span<std::byte> slot_bytes(int32_t slot) const;    // every ring of a sequence
   void reset_slot(int32_t slot);                          // all tags to -1: no row is there
@@ -47,6 +50,7 @@ class KvStore {
   int32_t n_blocks_ = 0, n_slots_ = 0;
   std::byte* blocks_ = nullptr;
   std::byte* slots_ = nullptr;
+  Device* device_ = nullptr;  // owns the memory then
 };
 
 }  // namespace gannet::kv

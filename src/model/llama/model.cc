@@ -10,6 +10,7 @@
 #include "model/llama/attention.h"
 #include "model/llama/ffn.h"
 #include "model/llama/rope_table.h"
+#include "weights/resident.h"
 
 namespace gannet::llama {
 namespace {
@@ -68,6 +69,7 @@ class LlamaModel final : public Model {
     GANNET_ASSIGN(m->embedding_, loader.checkpoint.matrix("model.embed_tokens.weight", c.vocab, c.hidden));
     loader.weight_bytes += m->embedding_.bytes();
     m->embed_ = plan(Embedding{m->embedding_.format, c.hidden, c.embedding_scale}, loader.machine);
+    m->embedding_ = weights::resident(m->embedding_, loader.machine);
     for (int32_t l = 0; l < c.n_layers; ++l) {
       GANNET_ASSIGN(m->layers_.emplace_back(), Layer::load(loader, l));
     }
@@ -78,9 +80,11 @@ class LlamaModel final : public Model {
     if (c.tied_embeddings) loader.weight_bytes = before_head;  // counted as the embedding
     m->gather_ = plan(RowGather{}, loader.machine);
     m->head_dim_ = c.head_dim;
-    m->max_threads_ = std::max(kMaxThreads, loader.machine.cpu.n_cores);
+    m->max_threads_ = loader.machine.device != nullptr ? 1 : std::max(kMaxThreads, loader.machine.cpu.n_cores);
     m->frequency_ = rope_frequencies(c.rope, c.head_dim, c.rope_divisors);
     if (!c.is_local.empty()) m->frequency_local_ = rope_frequencies(c.rope_local, c.head_dim, {});
+    m->frequency_on_device_ = weights::device_copy(m->frequency_, loader.machine);
+    m->frequency_local_on_device_ = weights::device_copy(m->frequency_local_, loader.machine);
     m->describe(loader);
     return std::unique_ptr<Model>(std::move(m));
   }
@@ -102,8 +106,8 @@ class LlamaModel final : public Model {
     Pass pass{step, store, exec};
     const View x = pass.tensor(step.n_rows, info_.hidden);                       // [T,C]
     embed_({embedding_, step.row_token, step.row_embed, step.embeds, x}, exec);  // [T,C]
-    pass.rope = angles(pass, frequency_);                                        // [T,D/2,2]
-    pass.rope_local = angles(pass, frequency_local_);                            // [T,D/2,2]
+    pass.rope = angles(pass, frequency_, frequency_on_device_);                  // [T,D/2,2]
+    pass.rope_local = angles(pass, frequency_local_, frequency_local_on_device_);  // [T,D/2,2]
     for (const Layer& layer : layers_) layer.forward(pass, x);                   // [T,C]
     if (step.n_logit_rows == 0) return;
     const View last = pass.tensor(step.n_logit_rows, info_.hidden);                       // [L,C]
@@ -113,11 +117,12 @@ class LlamaModel final : public Model {
   }
 
  private:
-  static const float* angles(Pass& pass, const std::vector<float>& frequency) {
+  static const float* angles(Pass& pass, const std::vector<float>& frequency, const float* on_device) {
     if (frequency.empty()) return nullptr;
     const auto n_pairs = static_cast<int32_t>(frequency.size());
+    const float* from = on_device != nullptr ? on_device : frequency.data();
     float* table = pass.exec.arena.array<float>(int64_t{pass.step.n_rows} * n_pairs * 2);
-    rope_table(pass.step.row_pos, pass.step.n_rows, frequency.data(), n_pairs, table, pass.exec);
+    rope_table(pass.step.row_pos, pass.step.n_rows, from, n_pairs, table, pass.exec);
     return table;
   }
 
@@ -140,6 +145,7 @@ class LlamaModel final : public Model {
   kv::KvSpec spec_;
   int32_t head_dim_ = 0, max_threads_ = 0;
   std::vector<float> frequency_, frequency_local_;  // [D/2]; local: empty where no layer is
+  const float *frequency_on_device_ = nullptr, *frequency_local_on_device_ = nullptr;
   WeightView embedding_;
   Planned<Embedding, EmbeddingArgs> embed_;
   std::vector<Layer> layers_;
@@ -158,6 +164,9 @@ Result<Config> config_of(const weights::Checkpoint& checkpoint) {
 
 Result<std::unique_ptr<Model>> create(const weights::Checkpoint& checkpoint, const Config& config,
                                       Numerics numerics, const Machine& machine) {
+  if (machine.device != nullptr && config.n_experts > 0)
+    return Error{Errc::unsupported, fmt::format("{}: mixtures of experts of this family do not run on a CUDA device",
+                                                checkpoint.path())};
   const RowFormat cache = numerics == Numerics::float32 ? RowFormat::f32 : RowFormat::f16;
   Loader loader{checkpoint, config, machine, cache};
   return LlamaModel::load(loader);

@@ -4,7 +4,20 @@
 
 #include <limits>
 
+#include "weights/resident.h"
+
 namespace gannet::llama {
+namespace {
+
+Status check_runs_on(const Linear& op, const Machine& machine, const std::string& name) {
+  if (machine.device == nullptr) return ok();
+  for (const LinearVariant& variant : linear_cuda())
+    if (variant.fits(op, machine)) return ok();
+  return Error{Errc::unsupported, fmt::format("{}: weights of format {} do not run on a CUDA device", name,
+                                              weight_format_info(op.format).name)};
+}
+
+}  // namespace
 
 Result<Projection> Projection::load(Loader& loader, const std::string& name, int64_t out, int64_t in, bool bias) {
   constexpr int64_t kMax = std::numeric_limits<int32_t>::max();
@@ -15,13 +28,18 @@ Result<Projection> Projection::load(Loader& loader, const std::string& name, int
   if (bias) {
     GANNET_ASSIGN(p.bias_, loader.checkpoint.floats(name + ".bias", out));
   }
-  p.linear_ = plan(Linear{p.weight_.format, static_cast<int32_t>(out), static_cast<int32_t>(in)}, loader.machine);
+  const Linear op{p.weight_.format, static_cast<int32_t>(out), static_cast<int32_t>(in)};
+  GANNET_TRY(check_runs_on(op, loader.machine, name));
+  p.linear_ = plan(op, loader.machine);
+  p.weight_ = weights::resident(p.weight_, loader.machine);
+  p.bias_on_device_ = weights::device_copy(p.bias_, loader.machine);
   loader.weight_bytes += p.weight_.bytes();
   return p;
 }
 
 void Projection::forward(Pass& pass, View x, View y) const {
-  linear_({x, weight_, bias_.empty() ? nullptr : bias_.data(), y}, pass.exec);
+  const float* bias = bias_on_device_ != nullptr ? bias_on_device_ : bias_.empty() ? nullptr : bias_.data();
+  linear_({x, weight_, bias, y}, pass.exec);
 }
 
 View Projection::forward(Pass& pass, View x) const {
@@ -37,12 +55,15 @@ int64_t Projection::workspace_bytes(int32_t rows, int32_t n_threads) const {
 Result<Norm> Norm::load(Loader& loader, const std::string& name, int32_t width) {
   Norm n;
   GANNET_ASSIGN(n.weight_, loader.checkpoint.floats(name + ".weight", width));
+  n.weight_on_device_ = weights::device_copy(n.weight_, loader.machine);
   const Config& c = loader.config;
   n.norm_ = plan(RmsNorm{width, static_cast<float>(c.rms_eps), c.norm_plus_one ? 1.0f : 0.0f}, loader.machine);
   return n;
 }
 
-void Norm::forward(Pass& pass, View x, View y) const { norm_({x, weight_.data(), y}, pass.exec); }
+void Norm::forward(Pass& pass, View x, View y) const {
+  norm_({x, weight_on_device_ != nullptr ? weight_on_device_ : weight_.data(), y}, pass.exec);
+}
 
 View Norm::forward(Pass& pass, View x) const {
   const View y = pass.tensor(x.dim(0), x.dim(1));

@@ -46,6 +46,7 @@ class Projection {
  private:
   WeightView weight_;
   std::vector<float> bias_;  // empty: none
+  const float* bias_on_device_ = nullptr;
   Planned<Linear, LinearArgs> linear_;
 };
 
@@ -57,6 +58,7 @@ class Norm {
 
  private:
   std::vector<float> weight_;
+  const float* weight_on_device_ = nullptr;
   Planned<RmsNorm, RmsNormArgs> norm_;
 };
 
