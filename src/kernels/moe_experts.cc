@@ -5,6 +5,10 @@ namespace gannet {
 MoeExpertsPlan plan(const MoeExperts& op, const Machine& machine) {
   MoeExpertsPlan p;
   p.op = op;
+  if (machine.device != nullptr) {
+    p.whole = choose<MoeExperts, MoeExpertsArgs>(op, machine, {}, moe_experts_cuda());
+    return p;
+  }
   if (op.quantize_input) {
     p.quantize_x = plan(QuantizeRows{RowFormat::fp8_ue8m0, op.width, 1, op.x, op.x}, machine);
     p.quantize_a = plan(QuantizeRows{RowFormat::fp8_ue8m0, op.ffn, 1, op.x, op.x}, machine);
@@ -21,6 +25,7 @@ int64_t moe_experts_workspace(const MoeExperts& op, int64_t n) {
 }
 
 void MoeExpertsPlan::operator()(const MoeExpertsArgs& args, Exec& exec) const {
+  if (whole.variant != nullptr) return whole(args, exec);
   const Arena::Scope scope(exec.arena);
   View x = args.x;  // [N, C]
   if (op.quantize_input) {

@@ -42,9 +42,14 @@ struct MoeExpertsArgs {
   View out;
 };
 
-// Made of finer ops, each planned for the machine.
+// A device runs the experts as one op, with `offset` and `weight` in its memory; each expert's matrices must be alike.
+using MoeExpertsVariant = Variant<MoeExperts, MoeExpertsArgs>;
+std::span<const MoeExpertsVariant> moe_experts_cuda();
+
+// On the CPU made of finer ops, each planned for the machine.
 struct MoeExpertsPlan {
   MoeExperts op;
+  Planned<MoeExperts, MoeExpertsArgs> whole;  // of a device; then nothing else is planned
   Planned<QuantizeRows, QuantizeRowsArgs> quantize_x, quantize_a;
   Planned<Linear, LinearArgs> up, down;
   Planned<GatedActivation, GatedActivationArgs> activation;

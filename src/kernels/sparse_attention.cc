@@ -9,7 +9,7 @@ Planned<SparseAttention, SparseAttentionArgs> plan(const SparseAttention& op, co
                op.width);
   GANNET_CHECK(is_activation(op.q) && is_activation(op.out), "activations are f32 or bf16");
   return choose<SparseAttention, SparseAttentionArgs>(op, machine,
-                                                      {sparse_attention_cpu(), sparse_attention_ref()});
+                                                      {sparse_attention_cpu(), sparse_attention_ref()}, sparse_attention_cuda());
 }
 
 int64_t sparse_attention_workspace(const SparseAttention& op, int n_threads) {

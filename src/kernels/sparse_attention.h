@@ -49,6 +49,7 @@ struct SparseAttentionArgs {
 
 using SparseAttentionVariant = Variant<SparseAttention, SparseAttentionArgs>;
 std::span<const SparseAttentionVariant> sparse_attention_cpu();
+std::span<const SparseAttentionVariant> sparse_attention_cuda();  // sums of its own: kernels/cuda/sparse_attention.cu
 std::span<const SparseAttentionVariant> sparse_attention_ref();
 Planned<SparseAttention, SparseAttentionArgs> plan(const SparseAttention& op, const Machine& machine);
 

@@ -23,7 +23,7 @@ struct Case {
   Case(WeightFormat format, const Shape& s, DType x_type, DType y_type, bool with_bias, uint64_t seed)
       : op{format, s.out, s.in, s.groups, x_type, y_type},
         weight(test::make_weight(format, s.out * s.groups, s.in, seed)),
-        x(s.rows, int64_t{s.in} * s.groups, x_type, 2, 0) {
+        x(s.rows, int64_t{s.in} * s.groups, x_type, 8, 0) {
     test::Random random(seed + 1);
     x.fill(random);
     if (with_bias)

@@ -104,7 +104,7 @@ void linear_mma(const Linear& op, const LinearArgs& args, Exec& exec) {
   };
   GANNET_CHECK(aligned(args.weight.codes, args.weight.row_bytes), "weight rows of {} bytes are not on 16 bytes",
                args.weight.row_bytes);
-  GANNET_CHECK(reinterpret_cast<uintptr_t>(args.x.data) % 4 == 0 && args.x.stride[0] % 2 == 0, "rows {} apart",
+  GANNET_CHECK(aligned(args.x.data, args.x.stride[0] * 2), "rows of x, {} apart, are not on 16 bytes",
                args.x.stride[0]);
   const Params p{args.weight,
                  args.x.as<__nv_bfloat16>(),

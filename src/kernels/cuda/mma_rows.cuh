@@ -47,6 +47,7 @@ constexpr uint32_t kNanPair = 0x7FC07FC0u;
 // is the columns that the four threads of a row read together.
 struct Fp8 {
   static constexpr int kPerThread = 16, kBits = 8;
+  static constexpr bool kE4m3Scales = false;  // one ue8m0 scale for 32 columns
   // Even bytes as one pair, odd bytes as the other: 4 exponent and 3 mantissa bits under bf16's 8 exponent bits
   // read as value * 2^-120, subnormals included; the factor brings that and the scale in.
   __device__ static void widen(uint32_t w, uint32_t factor, uint32_t& first, uint32_t& second) {
@@ -57,6 +58,7 @@ struct Fp8 {
 };
 struct Fp4 {
   static constexpr int kPerThread = 32, kBits = 4;
+  static constexpr bool kE4m3Scales = false;
   __device__ static void widen(uint32_t w, uint32_t factor, uint32_t& first,
                                uint32_t& second) {  // nibbles 0, 4; 1, 5
     first = times(((w << 12) & 0x80008000u) | ((w << 6) & 0x01C001C0u), factor);
@@ -64,11 +66,16 @@ struct Fp4 {
   }
   static constexpr int kBias = 126;
 };
+struct Fp4Blocks : Fp4 {
+  static constexpr bool kE4m3Scales = true;  // one e4m3 scale for 16 columns
+};
 struct Bf16 {
   static constexpr int kPerThread = 8, kBits = 16;
+  static constexpr bool kE4m3Scales = false;
 };
 
-// Where one warp reads: rows g and g + 8 of a tile, at this thread's columns.
+// Where one warp reads: rows g and g + 8 of a tile. A row without codes is all zeros; its scales must still be
+// readable.
 struct TileRows {
   const std::byte* codes[2];
   const std::byte* scales[2];
@@ -77,64 +84,85 @@ struct TileRows {
 template <class F>
 constexpr int kChunkColumns = 4 * F::kPerThread;
 
-// Factor pair of a thread's columns in chunk c, and what is left of a scale too large for one factor (else 0).
+// What a thread's columns in chunk c of one row are multiplied by: a factor, and a second one where one is not
+// enough (0: none). Two of each: the halves of the thread's columns may have scales of their own.
+struct Factors {
+  uint32_t first[2], second[2];
+};
 template <class F>
-__device__ inline void factors(const std::byte* scales, int chunk, int t, uint32_t& factor, uint32_t& rest) {
-  const int s = static_cast<int>(scales[(chunk * kChunkColumns<F> + t * F::kPerThread) / 32]);
-  const int e = s - 127 + F::kBias;
-  factor = s == 255 ? kNanPair : pair_of_power(e > 127 ? 127 : e);
-  rest = s != 255 && e > 127 ? pair_of_power(e - 127) : 0;
+__device__ inline Factors factors_of(const std::byte* scales, int chunk, int t) {
+  Factors f;
+  const int column = chunk * kChunkColumns<F> + t * F::kPerThread;
+  if constexpr (F::kE4m3Scales) {
+    for (int h = 0; h < 2; ++h) {
+      const auto code =
+          static_cast<uint32_t>(scales[column / 16 + h]);  // to bf16: 2^-120 times the value, then exact
+      const float value = __fmul_rn(__uint_as_float((code & 0x7F) << 20), __uint_as_float((120u + 127) << 23));
+      f.first[h] = pair_of_power(F::kBias);
+      f.second[h] = (__float_as_uint(value) >> 16) * 0x10001u;
+    }
+  } else {
+    const int s = static_cast<int>(scales[column / 32]), e = s - 127 + F::kBias;
+    f.first[0] = f.first[1] = s == 255 ? kNanPair : pair_of_power(e > 127 ? 127 : e);
+    f.second[0] = f.second[1] = s != 255 && e > 127 ? pair_of_power(e - 127) : 0;
+  }
+  return f;
 }
 
-// Adds chunks [begin, end) to acc. x[n] points to token 8 n + g of each tile at column 0, or is null: no such
-// token.
-template <class F, int NT>
-__device__ inline void mma_chunk(const uint4 (&w)[2], const TileRows& tile, int chunk, int t,
-                                 const __nv_bfloat16* const (&x)[NT], float (&acc)[NT][4]) {
-  const uint32_t words[2][4] = {{w[0].x, w[0].y, w[0].z, w[0].w}, {w[1].x, w[1].y, w[1].z, w[1].w}};
-  uint32_t factor[2], rest[2];
-  if constexpr (F::kBits < 16)
-    for (int r = 0; r < 2; ++r) factors<F>(tile.scales[r], chunk, t, factor[r], rest[r]);
-  constexpr int kSteps = F::kPerThread / 4;  // of 16 columns
-  constexpr int kStepsPerWord = F::kBits == 4 ? 2 : 1;
+// The thread's share of a chunk as operands: step i takes two pairs of columns of each of the two rows.
+template <class F>
+__device__ inline void widen_chunk(const uint4 (&w)[2], const TileRows& tile, int chunk, int t,
+                                   uint32_t (&a)[F::kPerThread / 4][4]) {
+  constexpr int kSteps = F::kPerThread / 4, kHalf = kSteps / 2;
 #pragma unroll
-  for (int step = 0; step < kSteps; ++step) {
-    uint32_t a[4];
+  for (int r = 0; r < 2; ++r) {
+    const uint32_t words[4] = {w[r].x, w[r].y, w[r].z, w[r].w};
     if constexpr (F::kBits == 16) {
-      for (int r = 0; r < 2; ++r) {
-        a[r] = words[r][2 * step];
-        a[r + 2] = words[r][2 * step + 1];
-      }
+      for (int step = 0; step < kSteps; ++step) a[step][r] = words[2 * step], a[step][r + 2] = words[2 * step + 1];
     } else {
-      for (int r = 0; r < 2; ++r) {
-        const uint32_t word = words[r][step / kStepsPerWord] >> (F::kBits == 4 ? 8 * (step % 2) : 0);
-        F::widen(word, factor[r], a[r], a[r + 2]);
-        if (rest[r] != 0) {
-          a[r] = times(a[r], rest[r]);
-          a[r + 2] = times(a[r + 2], rest[r]);
+      const Factors f = factors_of<F>(tile.scales[r], chunk, t);
+#pragma unroll
+      for (int step = 0; step < kSteps; ++step) {
+        const uint32_t word = F::kBits == 4 ? words[step / 2] >> (8 * (step % 2)) : words[step];
+        const uint32_t second = f.second[step / kHalf];
+        F::widen(word, f.first[step / kHalf], a[step][r], a[step][r + 2]);
+        if (F::kE4m3Scales || second != 0) {
+          a[step][r] = times(a[step][r], second);
+          a[step][r + 2] = times(a[step][r + 2], second);
         }
       }
-    }
-    // Columns of this step, from the thread's first: fp8 {0..3} + 4 step; fp4 {0, 1, 4, 5} + 2 (step % 2) + 8 (step
-    // / 2).
-    const int first = F::kBits == 4 ? step / 2 * 8 + step % 2 * 2 : 4 * step;
-    const int second = F::kBits == 4 ? first + 4 : first + 2;
-#pragma unroll
-    for (int n = 0; n < NT; ++n) {
-      uint32_t lo = 0, hi = 0;
-      if (x[n] != nullptr) {
-        const __nv_bfloat16* at = x[n] + chunk * kChunkColumns<F> + t * F::kPerThread;
-        lo = *reinterpret_cast<const uint32_t*>(at + first);
-        hi = *reinterpret_cast<const uint32_t*>(at + second);
-      }
-      if constexpr (F::kBits == 16)
-        mma_16x8x16(acc[n], a, lo, hi);
-      else  // columns (0, 2), (1, 3) of fp8; (0, 4), (1, 5) of fp4
-        mma_16x8x16(acc[n], a, __byte_perm(lo, hi, 0x5410), __byte_perm(lo, hi, 0x7632));
     }
   }
 }
 
+// Adds one chunk to acc. x[n] points to token 8 n + g of the block's tokens at column 0, or is null: no such token.
+template <class F, int NT>
+__device__ inline void mma_chunk(const uint4 (&w)[2], const TileRows& tile, int chunk, int t,
+                                 const __nv_bfloat16* const (&x)[NT], float (&acc)[NT][4]) {
+  constexpr int kSteps = F::kPerThread / 4, kLoads = F::kPerThread / 8;
+  uint32_t a[kSteps][4];
+  widen_chunk<F>(w, tile, chunk, t, a);
+#pragma unroll
+  for (int n = 0; n < NT; ++n) {
+    uint32_t pair[4 * kLoads] = {};  // columns (0, 1), (2, 3), ... of the thread's share
+    if (x[n] != nullptr)
+      for (int i = 0; i < kLoads; ++i) {
+        const auto v = reinterpret_cast<const uint4*>(x[n] + chunk * kChunkColumns<F> + t * F::kPerThread)[i];
+        pair[4 * i] = v.x, pair[4 * i + 1] = v.y, pair[4 * i + 2] = v.z, pair[4 * i + 3] = v.w;
+      }
+#pragma unroll
+    for (int step = 0; step < kSteps; ++step) {
+      const int first = F::kBits == 4 ? step / 2 * 4 + step % 2 : 2 * step;
+      const uint32_t lo = pair[first], hi = pair[F::kBits == 4 ? first + 2 : first + 1];
+      if constexpr (F::kBits == 16)
+        mma_16x8x16(acc[n], a[step], lo, hi);
+      else  // columns (0, 2), (1, 3) of fp8; (0, 4), (1, 5) of fp4
+        mma_16x8x16(acc[n], a[step], __byte_perm(lo, hi, 0x5410), __byte_perm(lo, hi, 0x7632));
+    }
+  }
+}
+
+// Adds chunks [begin, end) to acc.
 template <class F, int NT>
 __device__ inline void mma_rows(const TileRows& tile, int begin, int end, int t,
                                 const __nv_bfloat16* const (&x)[NT], float (&acc)[NT][4]) {
@@ -145,7 +173,10 @@ __device__ inline void mma_rows(const TileRows& tile, int begin, int end, int t,
 #pragma unroll
     for (int i = 0; i < kDepth; ++i)
       if (c + i < end)
-        for (int r = 0; r < 2; ++r) w[i][r] = load_stream(tile.codes[r] + int64_t{c + i} * kRowStep + 16 * t);
+        for (int r = 0; r < 2; ++r) {
+          const std::byte* row = tile.codes[r];
+          w[i][r] = row == nullptr ? uint4{} : load_stream(row + int64_t{c + i} * kRowStep + 16 * t);
+        }
 #pragma unroll
     for (int i = 0; i < kDepth; ++i)
       if (c + i < end) mma_chunk<F, NT>(w[i], tile, c + i, t, x, acc);
