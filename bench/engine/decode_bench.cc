@@ -1,6 +1,6 @@
 // Speed of a Llama-class model end to end, without tokenizer and scheduler: prefill, decode and sampling.
 //   decode_bench MODEL.gguf [--threads N] [--isa avx2|avx512] [--prompt N] [--tokens N] [--batch N] [--numerics
-//   float32]
+//   float32|precise]   (default: integer)
 // Where the time goes: perf record -g decode_bench ...; ops are separate functions, so their shares can be read
 // off.
 #include <chrono>
@@ -20,7 +20,7 @@ struct Options {
   std::string model, isa;
   int threads = 0;
   int32_t prompt = 128, tokens = 128, batch = 1;
-  Numerics numerics = Numerics::precise;
+  Numerics numerics = Numerics::integer;
 };
 
 double now_s() {
@@ -118,6 +118,8 @@ int main(int argc, char** argv) {
       options.batch = std::atoi(argv[i + 1]);
     else if (flag == "--numerics" && std::strcmp(argv[i + 1], "float32") == 0)
       options.numerics = gannet::Numerics::float32;
+    else if (flag == "--numerics" && std::strcmp(argv[i + 1], "precise") == 0)
+      options.numerics = gannet::Numerics::precise;
     else
       return std::fprintf(stderr, "decode_bench: unknown option %s\n", argv[i]), 2;
   }

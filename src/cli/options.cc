@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
 #include <string_view>
 
 namespace gannet::cli {
@@ -14,11 +15,14 @@ namespace {
 
 constexpr const char* kDefaultModelFile = "SmolLM2-135M-Instruct.Q4_1.gguf";
 
-Result<Numerics> numerics_from(const std::string& name) {
-  if (name == "precise") return Numerics::precise;
-  if (name == "reference") return Numerics::reference;
-  if (name == "float") return Numerics::float32;
-  return Error{Errc::bad_request, fmt::format("--numerics is '{}', it must be precise, reference or float", name)};
+Result<std::optional<Numerics>> numerics_from(const std::string& name) {
+  if (name == "auto") return std::optional<Numerics>();
+  if (name == "precise") return std::optional(Numerics::precise);
+  if (name == "reference") return std::optional(Numerics::reference);
+  if (name == "float") return std::optional(Numerics::float32);
+  if (name == "integer") return std::optional(Numerics::integer);
+  return Error{Errc::bad_request,
+               fmt::format("--numerics is '{}', it must be auto, precise, integer, reference or float", name)};
 }
 
 // The device that --device names, with nine tenths of its free memory; null for the CPU.
@@ -51,9 +55,10 @@ void add_model_flags(CLI::App& app, ModelFlags& flags) {
                  "memory of synthetic weights, beyond which tensors share it (default 8; 0: no limit)")
       ->check(CLI::Range(0.0, 1e6));
   app.add_option("--numerics", flags.numerics,
-                 "what is rounded where: precise (default), reference (as released, with fp8 activations), float "
+                 "what is rounded where: auto (default: integer for GGUF on the CPU, else precise), precise, integer "
+                 "(15-bit activations against integer weights), reference (as released, with fp8 activations), float "
                  "(fp32 throughout)")
-      ->check(CLI::IsMember({"precise", "reference", "float"}));
+      ->check(CLI::IsMember({"auto", "precise", "integer", "reference", "float"}));
   app.add_option("--chat-template", flags.chat_template,
                  "how a conversation becomes a prompt: auto (what the model says), deepseek_v41, template, chatml");
   app.add_option(

@@ -23,7 +23,7 @@ struct ModelFlags {
   uint64_t weights_seed = 1;
   int32_t weights_layers = 0, weights_experts = 0;  // of synthetic weights; 0: as many as the config says
   double weights_max_gb = -1;                       // -1: the default of weights::SyntheticOptions
-  std::string numerics = "precise";
+  std::string numerics = "auto";
   std::string chat_template = "auto", tool_call_parser = "auto";
   std::string isa;  // cap on the instruction set
   std::string device = "cpu";

@@ -90,7 +90,9 @@ Result<std::unique_ptr<Model>> make_v41(const LoadOptions& options, const Loaded
     }
   }
   deepseek_v41::Options model_options;
-  model_options.numerics = options.numerics;
+  if (options.numerics == Numerics::integer)
+    return Error{Errc::bad_request, "numerics 'integer' is for Llama-class models; DeepSeek-V4.1 has none"};
+  model_options.numerics = options.numerics.value_or(Numerics::precise);
   GANNET_ASSIGN(auto model, deepseek_v41::DeepseekV41::load(config, *loaded.checkpoint, std::move(token_map),
                                                             model_options, machine));
   return std::unique_ptr<Model>(std::move(model));
@@ -105,7 +107,9 @@ Result<std::unique_ptr<Model>> make_llama(const LoadOptions& options, const Load
   }
   GANNET_ASSIGN(const auto config, from_files ? llama::config_of(*loaded.checkpoint)
                                               : llama::config_from_json(read, options.path.string()));
-  return llama::create(*loaded.checkpoint, config, options.numerics, machine);
+  const bool integer = loaded.checkpoint->gguf() != nullptr && machine.device == nullptr;
+  const Numerics numerics = options.numerics.value_or(integer ? Numerics::integer : Numerics::precise);
+  return llama::create(*loaded.checkpoint, config, numerics, machine);
 }
 
 // Ids that end an answer: the tokenizer's, and those of generation_config.json and config.json.

@@ -26,7 +26,7 @@ struct LoadOptions {
   uint64_t synthetic_seed = 1;
   SyntheticCut synthetic_cut;        // fewer layers and experts than the config has
   int64_t synthetic_max_bytes = -1;  // memory they may take, see weights::SyntheticOptions; -1: its default
-  Numerics numerics = Numerics::precise;
+  std::optional<Numerics> numerics;  // none: `integer` for a GGUF file run on the CPU, else `precise`
   std::string chat_template = "auto";     // see make_chat_encoder()
   std::string tool_call_parser = "auto";  // see output_format()
 };

@@ -19,6 +19,7 @@ enum class Numerics : uint8_t {
   reference,  // bf16 activations, fp8 (32) in front of every fp8/fp4 product, cache quantisers
   precise,    // bf16 activations, cache quantisers; the default
   float32,    // fp32 throughout, cache quantisers off: to compare with other implementations
+  integer,    // precise, and products with integer GGUF weights take activations of 15 bits: the default of GGUF
 };
 
 struct ModelInfo {

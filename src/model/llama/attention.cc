@@ -22,6 +22,7 @@ Result<Attention> Attention::load(Loader& loader, int32_t layer) {
   GANNET_ASSIGN(a.k_, Projection::load(loader, name + "k_proj", kv_width, c.hidden, c.qkv_bias));
   GANNET_ASSIGN(a.v_, Projection::load(loader, name + "v_proj", kv_width, c.hidden, c.qkv_bias));
   GANNET_ASSIGN(a.o_, Projection::load(loader, name + "o_proj", c.hidden, q_width, c.o_bias));
+  a.qkv_ = JointProjection::of(loader, {&a.q_, &a.k_, &a.v_});
   if (c.qk_norm) {
     GANNET_ASSIGN(a.norm_q_, Norm::load(loader, name + "q_norm", c.head_dim));
     GANNET_ASSIGN(a.norm_k_, Norm::load(loader, name + "k_norm", c.head_dim));
@@ -49,9 +50,10 @@ View Attention::forward(Pass& pass, View x) const {
   const PagedRows keys = pass.store.plane(plane_k_, s.block_table, s.max_blocks);
   const PagedRows values = pass.store.plane(plane_v_, s.block_table, s.max_blocks);
   const float* table = local_ ? pass.rope_local : pass.rope;
-  const View q = q_.forward(pass, x);                         // [T,HD]
-  const View k = k_.forward(pass, x);                         // [T,GD]
-  const View v = v_.forward(pass, x);                         // [T,GD]
+  const View q = pass.tensor(T, int64_t{heads_} * head_dim_);
+  const View k = pass.tensor(T, int64_t{kv_heads_} * head_dim_);
+  const View v = pass.tensor(T, int64_t{kv_heads_} * head_dim_);
+  qkv_.forward(pass, x, {&q_, &k_, &v_}, {q, k, v});          // [T,HD] [T,GD] [T,GD]
   const View q_heads = q.reshape({T, heads_, head_dim_});     // [T,H,D]
   const View k_heads = k.reshape({T, kv_heads_, head_dim_});  // [T,G,D]
   if (norm_q_) {

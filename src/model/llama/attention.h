@@ -22,6 +22,7 @@ class Attention {
   bool local_ = false;  // sees a sliding window
   int plane_k_ = 0, plane_v_ = 0;
   Projection q_, k_, v_, o_;
+  JointProjection qkv_;
   std::optional<Norm> norm_q_, norm_k_;  // over D of each head
   Planned<gannet::Rope, RopeArgs> rope_q_, rope_k_;
   Planned<KvAppend, KvAppendArgs> append_;

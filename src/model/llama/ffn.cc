@@ -10,6 +10,7 @@ Result<GatedMlp> GatedMlp::load(Loader& loader, const std::string& name, int32_t
   GANNET_ASSIGN(m.gate_, Projection::load(loader, name + "gate_proj", ffn, c.hidden, bias));
   GANNET_ASSIGN(m.up_, Projection::load(loader, name + "up_proj", ffn, c.hidden, bias));
   GANNET_ASSIGN(m.down_, Projection::load(loader, name + "down_proj", c.hidden, ffn, bias));
+  m.gate_up_ = JointProjection::of(loader, {&m.gate_, &m.up_});
   const auto activation =
       c.activation == Activation::silu ? gannet::Activation::silu : gannet::Activation::gelu_tanh;
   m.activation_ = plan(GatedActivation{activation, ffn}, loader.machine);
@@ -17,10 +18,10 @@ Result<GatedMlp> GatedMlp::load(Loader& loader, const std::string& name, int32_t
 }
 
 void GatedMlp::forward(Pass& pass, View x, const float* row_scale, View y) const {
-  const View gate = gate_.forward(pass, x);             // [T,F]
-  const View up = up_.forward(pass, x);                 // [T,F]
-  activation_({gate, up, row_scale, gate}, pass.exec);  // [T,F]
-  down_.forward(pass, gate, y);                         // [T,C]
+  const View gate = pass.tensor(x.dim(0), gate_.weight().out), up = pass.tensor(x.dim(0), up_.weight().out);
+  gate_up_.forward(pass, x, {&gate_, &up_}, {gate, up});  // [T,F] each
+  activation_({gate, up, row_scale, gate}, pass.exec);    // [T,F]
+  down_.forward(pass, gate, y);                           // [T,C]
 }
 
 int64_t GatedMlp::workspace_bytes(int32_t rows, int32_t n_threads) const {

@@ -23,6 +23,7 @@ class GatedMlp {
 
  private:
   Projection gate_, up_, down_;
+  JointProjection gate_up_;
   Planned<GatedActivation, GatedActivationArgs> activation_;
 };
 

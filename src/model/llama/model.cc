@@ -169,6 +169,7 @@ Result<std::unique_ptr<Model>> create(const weights::Checkpoint& checkpoint, con
                                                 checkpoint.path())};
   const RowFormat cache = numerics == Numerics::float32 ? RowFormat::f32 : RowFormat::f16;
   Loader loader{checkpoint, config, machine, cache};
+  loader.integer = numerics == Numerics::integer && machine.device == nullptr;
   return LlamaModel::load(loader);
 }
 

@@ -4,7 +4,8 @@
 // Rows are independent: one-shot prefill, chunks, decode and any batch give a row the same bits (the ops promise
 // it, and nothing here looks at more than a row). Logits are computed for Step::logit_rows only.
 //
-// Numerics. Activations are fp32 in every mode: the released models hold no activation quantiser to follow, and on
+// Numerics. Between ops activations are fp32 in every mode. In `integer` products with integer GGUF formats take
+// them as 15 bits per block of 32 (kernels/int_linear.h); elsewhere they stay fp32: the released models hold no activation quantiser to follow, and on
 // the CPU a product costs the same whether its input is fp32 or bf16, so rounding to bf16 between ops would only
 // lose accuracy. What differs is the cache: keys (after RoPE) and values are f32 in `float32` mode and f16 in
 // `precise` and `reference`. f16 and not bf16, because three more bits of mantissa are worth more here than range:

@@ -1,11 +1,14 @@
 // Pieces of a layer: a weight or a norm with the op that runs it, and what a step hands to all of them.
 #pragma once
 
+#include <initializer_list>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
 #include "kernels/add.h"
+#include "kernels/int_linear.h"
 #include "kernels/linear.h"
 #include "kernels/rms_norm.h"
 #include "kv/store/kv_store.h"
@@ -21,6 +24,7 @@ struct Loader {
   const Config& config;
   const Machine& machine;
   RowFormat cache_format;
+  bool integer = false;  // integer products where a weight's format has them
   int64_t weight_bytes = 0;  // of all matrices loaded so far
 };
 
@@ -44,10 +48,28 @@ class Projection {
   int64_t workspace_bytes(int32_t rows, int32_t n_threads) const;
 
  private:
+  friend class JointProjection;
+  const float* bias() const;
+
   WeightView weight_;
   std::vector<float> bias_;  // empty: none
   const float* bias_on_device_ = nullptr;
   Planned<Linear, LinearArgs> linear_;
+  std::optional<Planned<IntLinear, IntLinearArgs>> product_;  // in place of linear_, where integer
+  Planned<IntRows, IntRowsArgs> rows_;
+};
+
+// Up to three projections of one input. Where all are integer, x is quantised once and one op does them all; the
+// bits are those of separate calls.
+class JointProjection {
+ public:
+  static JointProjection of(const Loader& loader, std::initializer_list<const Projection*> parts);
+  // `parts` are those that of() was given, y[i] is [T, out of part i].
+  void forward(Pass& pass, View x, std::initializer_list<const Projection*> parts,
+               std::initializer_list<View> y) const;
+
+ private:
+  std::optional<Planned<IntLinear, IntLinearArgs>> product_;  // none: one call each
 };
 
 class Norm {
