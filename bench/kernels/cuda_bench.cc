@@ -171,77 +171,76 @@ void bench_moe(Bench& b, Arena& arena) {
   }
 }
 
+constexpr int32_t kHeads = 64, kRow = 512, kTop = 512, kContext = 4096, kPage = 64;
+
+std::byte* random_bytes(Bench& b, Arena& arena, int64_t n) {  // read as e4m3 scales they stay numbers
+  test::Random random(9);
+  std::vector<std::byte> host(static_cast<size_t>(n));
+  for (std::byte& v : host) v = static_cast<std::byte>(random.bits() & 0x37);
+  std::byte* at = arena.allocate(n);
+  b.device.upload(at, host.data(), n);
+  return at;
+}
+int32_t* upload_ints(Bench& b, Arena& arena, const std::vector<int32_t>& host) {
+  auto* at = arena.array<int32_t>(static_cast<int64_t>(host.size()));
+  b.device.upload(at, host.data(), static_cast<int64_t>(host.size()) * 4);
+  return at;
+}
+
+// One token a sequence at the end of kContext positions, each with pages and a ring of its own.
+SparseAttentionArgs attention_args(Bench& b, Arena& arena, int32_t tokens) {
+  constexpr int32_t kBlocks = kContext / kPage, kRing = 128 * 544;
+  const int64_t T = tokens;
+  test::Random random(9);
+  std::vector<int32_t> seq, pos, table, chosen;
+  for (int32_t t = 0; t < tokens; ++t) {
+    seq.push_back(t);
+    pos.push_back(kContext - 1);
+    for (int32_t i = 0; i < kBlocks; ++i) table.push_back(t * kBlocks + i);
+    for (int32_t i = 0; i < kTop; ++i) chosen.push_back(i * (kContext / kTop) + random.below(kContext / kTop));
+  }
+  const RowFormat window = RowFormat::fp8_ue8m0, compressed = RowFormat::fp4_e4m3;
+  SparseAttentionArgs args;
+  args.q = random_rows(b, arena, tokens, kHeads * kRow).reshape({T, kHeads, kRow});
+  args.out = arena.tensor(DType::bf16, {T, kHeads, kRow});
+  args.row_seq = args.recent.seq_first_row = upload_ints(b, arena, seq);
+  args.row_pos = args.recent.seq_first_pos = upload_ints(b, arena, pos);
+  args.recent.step = {
+      random_bytes(b, arena, T * 512), random_bytes(b, arena, T * 16), nullptr, tokens, kRow, window};
+  args.recent.ring = {
+      random_bytes(b, arena, T * kRing), args.row_seq, kRing, 0, 512, 512 + 128 * 512, 128, kRow, window};
+  args.rows = {random_bytes(b, arena, T * kContext * 288),
+               upload_ints(b, arena, table),
+               kBlocks,
+               kPage,
+               kPage * 288,
+               0,
+               kPage * 256,
+               kRow,
+               compressed};
+  args.selected = upload_ints(b, arena, chosen);
+  args.n_selected = upload_ints(b, arena, std::vector<int32_t>(static_cast<size_t>(tokens), kTop));
+  std::byte* sink = arena.allocate(4 * kHeads);
+  b.device.fill(sink, 0, 4 * kHeads);
+  args.sink = reinterpret_cast<float*>(sink);
+  return args;
+}
+
 void bench_attention(Bench& b, Arena& arena) {
   const std::string title = "attention 64x512, 128 + 512 keys";
   if (!b.wanted(title)) return;
-  constexpr int32_t kWidth = 512, kHeads = 64, kTop = 512, kContext = 4096, kPage = 64;
   ThreadPool pool(1, false);
   Exec exec{pool, arena, b.device.stream()};
-  const auto attend =
-      plan(SparseAttention{kHeads, kWidth, 128, kTop, 0.044f, true, DType::bf16, DType::bf16}, b.machine());
-  for (const int32_t tokens : {1, 8, 64, 256}) {  // one token a sequence, each with pages and a ring of its own
+  const SparseAttention op{kHeads, kRow, 128, kTop, 0.044f, true, DType::bf16, DType::bf16};
+  const auto attend = plan(op, b.machine());
+  for (const int32_t tokens : {1, 8, 64, 256}) {
     const Arena::Scope scope(arena);
-    const View q = random_rows(b, arena, tokens, kHeads * kWidth),
-               out = arena.tensor(DType::bf16, {tokens, kHeads * kWidth});
-    test::Random random(9);
-    const int32_t blocks = kContext / kPage;
-    const auto bytes = [&](int64_t n) {  // random codes; as e4m3 scales they stay numbers
-      std::vector<std::byte> host(static_cast<size_t>(n));
-      for (std::byte& v : host) v = static_cast<std::byte>(random.bits() & 0x37);
-      std::byte* at = arena.allocate(n);
-      b.device.upload(at, host.data(), n);
-      return at;
-    };
-    const auto ints = [&](const std::vector<int32_t>& host) {
-      auto* at = arena.array<int32_t>(static_cast<int64_t>(host.size()));
-      b.device.upload(at, host.data(), static_cast<int64_t>(host.size()) * 4);
-      return at;
-    };
-    std::vector<int32_t> seq, pos, table, chosen, count;
-    for (int32_t t = 0; t < tokens; ++t) {
-      seq.push_back(t), pos.push_back(kContext - 1), count.push_back(kTop);
-      for (int32_t i = 0; i < blocks; ++i) table.push_back(t * blocks + i);
-      for (int32_t i = 0; i < kTop; ++i) chosen.push_back(i * (kContext / kTop) + random.below(kContext / kTop));
-    }
-    RecentRows recent;
-    recent.step = {bytes(int64_t{tokens} * 512), bytes(int64_t{tokens} * 16), nullptr, tokens, kWidth,
-                   RowFormat::fp8_ue8m0};
-    recent.ring = {bytes(int64_t{tokens} * 128 * 544),
-                   ints(seq),
-                   128 * 544,
-                   0,
-                   512,
-                   512 + 128 * 512,
-                   128,
-                   kWidth,
-                   RowFormat::fp8_ue8m0};
-    recent.seq_first_row = ints(seq);
-    recent.seq_first_pos = ints(pos);
-    const PagedRows rows{bytes(int64_t{tokens} * kContext * 288),
-                         ints(table),
-                         blocks,
-                         kPage,
-                         kPage * 288,
-                         0,
-                         kPage * 256,
-                         kWidth,
-                         RowFormat::fp4_e4m3};
-    auto* sink = reinterpret_cast<float*>(arena.allocate(256));
-    b.device.fill(sink, 0, 256);
-    const SparseAttentionArgs args{View(q.data, DType::bf16, {tokens, kHeads, kWidth}),
-                                   recent.seq_first_row,
-                                   recent.seq_first_pos,
-                                   recent,
-                                   rows,
-                                   ints(chosen),
-                                   ints(count),
-                                   sink,
-                                   View(out.data, DType::bf16, {tokens, kHeads, kWidth})};
+    const SparseAttentionArgs args = attention_args(b, arena, tokens);
     const double us = b.call_us(20, [&] {
       for (int i = 0; i < 20; ++i) attend(args, exec);
     });
     b.row(title + " T=" + std::to_string(tokens), us, tokens * (128 * 528.0 + kTop * 288.0 + 2 * 65536),
-          tokens * 4.0 * kHeads * kWidth * 640);
+          tokens * 4.0 * kHeads * kRow * 640);
   }
 }
 

@@ -50,7 +50,6 @@ TEST(CudaRows, ElementwiseAndNormsGiveTheBitsOfTheCpu) {
     for (const int32_t rows : {0, 1, 7, 130})
       for (const int32_t width : {1, 15, 576, 5120}) {
         Matrix x = random_matrix(rows, width, type, 1, 8), y = random_matrix(rows, width, type, 2, 8);
-        const Matrix empty(rows, width, type, 5, 1);
         Matrix want(rows, width, type, 5, 1), got(rows, width, type, 5, 1);
         expect_same(Add{width, type, type, type}, {&x, &y}, want, got, [&](const auto& in, View out, Exec&) {
           return AddArgs{in(0), in(1), out};
