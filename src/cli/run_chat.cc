@@ -150,7 +150,7 @@ int run_chat(const RunFlags& flags, Loaded& loaded) {
   LineEditor editor(history_file());
   if (editor.interactive() && !flags.quiet)
     fmt::print("{} on {} threads, context {} tokens, loaded in {:.0f} ms. /help lists commands.\n",
-               loaded.model->name, loaded.engine->executor().n_threads(), loaded.engine->options().max_context,
+               loaded.model->name, loaded.engine->runner().n_threads, loaded.engine->options().max_context,
                loaded.model->load_ms);
   while (const auto message = editor.read("> "))
     if (!chat.handle(*message)) break;

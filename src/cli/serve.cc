@@ -83,12 +83,10 @@ int serve(const ServeFlags& flags) {
   engine::LoadedModel& model = *loaded->model;
   if (!model.tokenizer)
     return fail({Errc::unsupported, fmt::format("{} has no tokenizer: it cannot be served", model.name)});
-  const auto& layout = loaded->engine->executor().store().layout();
-  const int64_t kv_bytes = layout.block_bytes * loaded->engine->executor().store().n_blocks() +
-                           layout.slot_bytes * loaded->engine->executor().store().n_slots();
+  const int64_t kv_bytes = loaded->engine->runner().kv_bytes;
   log::info("{}: weights {}, KV cache {} (reserved), {} sequences of {} tokens, {} threads, loaded in {:.0f} ms",
             model.name, format_bytes(model.model->info().weight_bytes), format_bytes(kv_bytes), flags.parallel,
-            loaded->engine->options().max_context, loaded->engine->executor().n_threads(), model.load_ms);
+            loaded->engine->options().max_context, loaded->engine->runner().n_threads, model.load_ms);
 
   engine::Service service(std::move(loaded->engine));
   server::ServerOptions options;

@@ -1,15 +1,11 @@
 #include "engine/service.h"
 
-#include <chrono>
 #include <utility>
+
+#include "engine/clock.h"
 
 namespace gannet::engine {
 namespace {
-
-int64_t now_us() {
-  return std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 ServiceEvent failed(Ticket ticket, const Error& error) {
   ServiceEvent event;
@@ -40,11 +36,12 @@ Service::~Service() { stop(); }
 Ticket Service::submit(GenerateRequest request, EventCallback callback) {
   std::unique_lock lock(mutex_);
   const Ticket ticket{next_ticket_++};
-  if (stop_) {
+  if (stop_ || draining_) {
     lock.unlock();
     callback(aborted(ticket));
     return ticket;
   }
+  ++n_open_;
   submissions_.push_back({ticket, std::move(request), std::move(callback), now_us()});
   lock.unlock();
   wake_.notify_one();
@@ -69,6 +66,22 @@ void Service::stop() {
   if (thread_.joinable()) thread_.join();
 }
 
+int64_t Service::drain(std::chrono::milliseconds longest) {
+  std::unique_lock lock(mutex_);
+  draining_ = true;
+  all_ended_.wait_for(lock, longest, [this] { return n_open_ == 0; });
+  const int64_t cut_off = n_open_;
+  lock.unlock();
+  stop();
+  return cut_off;
+}
+
+// A last event is out. Wakes drain().
+void Service::note_ended() {
+  const std::lock_guard lock(mutex_);
+  if (--n_open_ == 0) all_ended_.notify_all();
+}
+
 ServiceCounts Service::counts() const {
   const std::lock_guard lock(counts_mutex_);
   return counts_;
@@ -77,7 +90,7 @@ ServiceCounts Service::counts() const {
 // Takes what other threads left; waits for it while there is nothing to run.
 bool Service::take_commands() {
   std::unique_lock lock(mutex_);
-  if (running_.empty()) wake_.wait(lock, [this] { return stop_ || !submissions_.empty() || !aborts_.empty(); });
+  if (engine_->idle()) wake_.wait(lock, [this] { return stop_ || !submissions_.empty() || !aborts_.empty(); });
   auto submissions = std::exchange(submissions_, {});
   const auto aborts = std::exchange(aborts_, {});
   const bool stop = stop_;
@@ -87,6 +100,7 @@ bool Service::take_commands() {
     auto id = engine_->submit(std::move(submission.request));
     if (!id) {
       submission.callback(failed(submission.ticket, id.error()));
+      note_ended();
       continue;
     }
     ids_.emplace(submission.ticket, *id);
@@ -99,6 +113,7 @@ bool Service::take_commands() {
     const auto running = running_.extract(it->second);
     ids_.erase(it);
     running.mapped().callback(aborted(ticket));
+    note_ended();
   }
   return !stop;
 }
@@ -107,12 +122,12 @@ void Service::on_token(const TokenEvent& event) {
   const auto it = running_.find(event.id);
   if (it == running_.end()) return;
   Running& running = it->second;
-  if (running.cached_tokens == 0) running.cached_tokens = engine_->cached_tokens(event.id);
   ++sampled_tokens_;
   const ServiceEvent out{.ticket = running.ticket,
                          .token = event,
-                         .cached_tokens = running.cached_tokens,
-                         .queue_us = running.queue_us};
+                         .error_code = event.error_code,
+                         .cached_tokens = event.cached_tokens,
+                         .queue_us = running.queue_us + event.timings.queue_us};
   if (!event.finished) {
     running.callback(out);
     return;
@@ -120,6 +135,7 @@ void Service::on_token(const TokenEvent& event) {
   const auto ended = running_.extract(it);
   ids_.erase(ended.mapped().ticket);
   ended.mapped().callback(out);
+  note_ended();
 }
 
 void Service::publish_counts() {
@@ -141,8 +157,11 @@ void Service::loop() {
   for (auto& [id, running] : std::exchange(running_, {})) {
     engine_->abort(id);
     running.callback(aborted(running.ticket));
+    note_ended();
   }
   ids_.clear();
+  while (engine_->step([](const TokenEvent&) {})) {  // steps that were under way give back what they hold
+  }
   publish_counts();
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -24,7 +25,7 @@ struct ServiceEvent {
   bool aborted = false;                 // ended by abort() or stop(): no token, no error
   Errc error_code = Errc::bad_request;  // of a failed one
   int32_t cached_tokens = 0;            // of the prompt, once it ran
-  int64_t queue_us = 0;                 // from submit() until the engine took it up
+  int64_t queue_us = 0;                 // from submit() until its first rows were planned
 };
 // Called on the engine thread: must not block. The last call has token.finished set, or aborted.
 using EventCallback = std::function<void(const ServiceEvent& event)>;
@@ -51,6 +52,10 @@ class Service {
   ServiceCounts counts() const;  // as of the last step
   int32_t max_context() const { return max_context_; }
 
+  // Takes no more requests (they end as aborted) and waits until all that run have ended, at most so long; then ends the
+  // rest as stop() does. Returns how many were cut off. For one thread, once.
+  int64_t drain(std::chrono::milliseconds longest);
+
   // Ends all requests as aborted and joins the thread.
   void stop();
 
@@ -65,13 +70,13 @@ class Service {
     Ticket ticket;
     EventCallback callback;
     int64_t queue_us;
-    int32_t cached_tokens = 0;
   };
 
   void loop();
   bool take_commands();  // false: stop
   void on_token(const TokenEvent& event);
   void publish_counts();
+  void note_ended();
 
   std::unique_ptr<Engine> engine_;
   int32_t max_context_;
@@ -80,7 +85,9 @@ class Service {
   std::condition_variable wake_;
   std::vector<Submission> submissions_;
   std::vector<Ticket> aborts_;
-  bool stop_ = false;
+  bool stop_ = false, draining_ = false;
+  int64_t n_open_ = 0;               // submitted and not ended
+  std::condition_variable all_ended_;  // n_open_ fell to 0
   int64_t next_ticket_ = 1;
 
   // Engine thread only.
