@@ -4,7 +4,7 @@ PRESET ?= cpu
 BUILD := build/$(PRESET)
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build run serve test e2e asan tsan tidy format fuzz cuda clean
+.PHONY: help deps build install run serve test e2e asan tsan tidy format fuzz cuda clean
 
 help:  ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 16
@@ -15,6 +15,12 @@ deps:  ## install what the build needs (Debian packages by version, pinned sourc
 build: deps  ## compile the gannet binary
 	@cmake --preset $(PRESET) >/dev/null
 	@cmake --build $(BUILD) --target gannet
+
+PREFIX ?= /usr/local
+install: build  ## put the binary, the systemd unit and the shipped models under PREFIX (and DESTDIR)
+	@install -D -m 755 $(BUILD)/gannet $(DESTDIR)$(PREFIX)/bin/gannet
+	@install -D -m 644 deploy/gannet.service $(DESTDIR)$(PREFIX)/lib/systemd/system/gannet.service
+	@mkdir -p $(DESTDIR)$(PREFIX)/models && cp -r models/. $(DESTDIR)$(PREFIX)/models/
 
 run: build  ## build, get the default model, chat in the terminal
 	@bash tools/get_model.sh

@@ -65,7 +65,7 @@ void add_model_flags(CLI::App& app, ModelFlags& flags) {
       "--tool-call-parser", flags.tool_call_parser,
       "how answers write tool calls: auto (what the model says), deepseek_v41, hermes, llama3_json, none");
   app.add_option(
-         "-c,--context", flags.context,
+         "-c,--context,--max-model-len,--ctx-size,--max-seq-len", flags.context,
          fmt::format("tokens of prompt and answer together (default: the model's, at most {})", kDefaultContext))
       ->check(CLI::PositiveNumber);
   app.add_option("-t,--threads", flags.threads, "threads to compute with (default: every CPU)")

@@ -21,6 +21,7 @@ std::shared_ptr<ServeFlags> add_serve(CLI::App& app) {
       "  gannet serve -m model.gguf --host 0.0.0.0 --api-key SECRET\n"
       "  curl localhost:8000/v1/chat/completions -d '{\"messages\":[{\"role\":\"user\",\"content\":\"Hi\"}]}'");
   add_model_flags(app, flags->model);
+  app.add_option("MODEL", flags->model.model, "the same as --model");
   app.add_option("--host", flags->host, "address to listen on (default 127.0.0.1: this machine only)");
   app.add_option("--port", flags->port, "port to listen on (default 8000; 0: any free one)");
   app.add_option("--parallel,--max-num-seqs", flags->parallel, "sequences that run at once (default 16)")
@@ -30,14 +31,34 @@ std::shared_ptr<ServeFlags> add_serve(CLI::App& app) {
   app.add_option("--kv-cache-gb", flags->kv_gb,
                  "memory for the KV cache in GB (default: what --parallel full contexts need)")
       ->check(CLI::PositiveNumber);
-  app.add_option("--served-model-name,--alias", flags->names,
+  app.add_option("-a,--served-model-name,--alias", flags->names,
                  "names that clients may use for the model (default: the file's)");
   app.add_option("--api-key", flags->keys, "ask clients for this key; may be repeated");
   app.add_option("--api-key-file", flags->key_file, "file with one key a line");
-  app.add_option("--ssl-certfile", flags->tls_certificate, "PEM certificate chain: serve HTTPS");
-  app.add_option("--ssl-keyfile", flags->tls_key, "PEM key of the certificate");
-  app.add_option("--http-threads", flags->http_threads, "threads for clients (default 1)")
+  app.add_option("--ssl-certfile,--ssl-cert-file", flags->tls_certificate, "PEM certificate chain: serve HTTPS");
+  app.add_option("--ssl-keyfile,--ssl-key-file", flags->tls_key, "PEM key of the certificate");
+  app.add_option("--http-threads,--threads-http", flags->http_threads, "threads for clients (default 1)")
       ->check(CLI::Range(1, 64));
+  app.add_option("--admin-key", flags->admin_key,
+                 "key of /admin/drain and /admin/log_level (default: they are off)");
+  app.add_option("--allowed-origins", flags->origins,
+                 "web pages that may call the API, such as https://app.example, or * (default: none)");
+  app.add_flag("--accept-any-model", flags->any_model, "requests may name any model: they all get this one");
+  app.add_option("--max-connections", flags->max_connections,
+                 "open connections; further ones get 503 (default 1024)")
+      ->check(CLI::Range(1, 1 << 20));
+  app.add_option("--max-queued-requests", flags->max_requests,
+                 "requests that run or wait; further ones get 429 (default 1024)")
+      ->check(CLI::Range(1, 1 << 20));
+  app.add_option("--max-body-mb", flags->max_body_mb, "largest request in MB (default 48)")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--client-stall-timeout", flags->stall_seconds,
+                 "seconds after which a client that reads nothing is dropped (default 60)")
+      ->check(CLI::Range(1, 86'400));
+  app.add_flag("--log-requests,--enable-log-requests", flags->log_requests,
+               "one JSON line a request on stderr, without its text");
+  app.add_option("--log-level", flags->log_level, "debug, info, warning, error (default info)")
+      ->check(CLI::IsMember({"debug", "info", "warning", "error"}));
   app.add_option("--drain-timeout", flags->drain_seconds,
                  "seconds that running answers get after SIGTERM (default 30)")
       ->check(CLI::NonNegativeNumber);
@@ -72,6 +93,10 @@ int serve(const ServeFlags& flags) {
   ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   ::signal(SIGPIPE, SIG_IGN);
 
+  log::set_level(flags.log_level == "debug"     ? log::Level::debug
+                 : flags.log_level == "warning" ? log::Level::warn
+                 : flags.log_level == "error"   ? log::Level::error
+                                                : log::Level::info);
   auto keys = read_keys(flags);
   if (!keys) return fail(keys.error());
   engine::EngineOptions wanted;
@@ -95,11 +120,19 @@ int serve(const ServeFlags& flags) {
   options.http.n_threads = flags.http_threads;
   options.http.tls_certificate = flags.tls_certificate;
   options.http.tls_key = flags.tls_key;
+  options.http.max_connections = flags.max_connections;
+  options.http.max_body_bytes = static_cast<int64_t>(flags.max_body_mb * 1e6);
+  options.http.write_timeout = std::chrono::seconds(flags.stall_seconds);
   options.api_keys = std::move(*keys);
+  options.admin_key = flags.admin_key;
+  options.allowed_origins = flags.origins;
+  options.any_model = flags.any_model;
+  options.max_requests = flags.max_requests;
+  options.log_requests = flags.log_requests;
   options.model_ids = flags.names.empty() ? std::vector<std::string>{model.name} : flags.names;
   auto server = server::Server::start(options, model, service);
   if (!server) return fail(server.error());
-  log::info("listening on {}://{}:{}", flags.tls_certificate.empty() ? "http" : "https", flags.host,
+  log::info("ready: listening on {}://{}:{}", flags.tls_certificate.empty() ? "http" : "https", flags.host,
             (*server)->port());
 
   int signal = 0;

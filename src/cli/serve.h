@@ -16,7 +16,12 @@ struct ServeFlags {
   int32_t parallel = 16;   // sequences at once
   int32_t max_rows = 512;  // of one step
   double kv_gb = 0;        // 0: what `parallel` full contexts need
-  std::vector<std::string> names, keys;
+  std::vector<std::string> names, keys, origins;
+  std::string admin_key, log_level = "info";
+  int32_t max_connections = 1024, max_requests = 1024;
+  double max_body_mb = 48;
+  int stall_seconds = 60;
+  bool any_model = false, log_requests = false;
   std::string key_file, tls_certificate, tls_key;
   int http_threads = 1;
   int drain_seconds = 30;

@@ -254,17 +254,16 @@ void send_anthropic_error(net::Exchange& exchange, const ApiError& error, const 
   exchange.reply(status, "application/json", error_json(error, request_id).dump() + "\n", std::move(headers));
 }
 
-void messages(const RouteContext& context, const Json& body, std::shared_ptr<net::Exchange> exchange,
-              const std::string& request_id) {
+void messages(const RouteContext& context, const Json& body, std::shared_ptr<net::Exchange> exchange) {
   auto fields = read_anthropic_fields(body, context.model.model->info().vocab);
-  if (!fields) return send_anthropic_error(*exchange, fields.error(), request_id);
+  if (!fields) return send_anthropic_error(*exchange, fields.error(), context.request_id);
   auto error = read_conversation(context, body, fields->generation);
   if (!error) error = check_context(context, fields->generation, "messages");
   if (error && error->code == "context_length_exceeded")  // clients look for these words
     error->message = fmt::format("prompt is too long: {} tokens > {} maximum", fields->generation.prompts[0].size(),
                                  context.service.max_context() - 1);
-  if (error) return send_anthropic_error(*exchange, *error, request_id);
-  auto sink = std::make_shared<AnthropicReply>(context, *fields, request_id, exchange);
+  if (error) return send_anthropic_error(*exchange, *error, context.request_id);
+  auto sink = std::make_shared<AnthropicReply>(context, *fields, context.request_id, exchange);
   run(context, std::move(fields->generation), std::move(sink), exchange);
 }
 

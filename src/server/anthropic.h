@@ -8,8 +8,7 @@
 
 namespace gannet::server {
 
-void messages(const RouteContext& context, const Json& body, std::shared_ptr<net::Exchange> exchange,
-              const std::string& request_id);
+void messages(const RouteContext& context, const Json& body, std::shared_ptr<net::Exchange> exchange);
 // Renders and tokenizes only: {"input_tokens": N}.
 void count_tokens(const RouteContext& context, const Json& body, std::shared_ptr<net::Exchange> exchange);
 

@@ -79,7 +79,8 @@ void Generation::abort_all() {
 
 void Generation::record(GenerationRecord::End end) {
   if (observer_ == nullptr || recorded_.exchange(true)) return;
-  GenerationRecord record{.end = end, .n = request_.n, .max_tokens = request_.max_tokens.value_or(0)};
+  GenerationRecord record{
+      .request_id = request_.id, .end = end, .n = request_.n, .max_tokens = request_.max_tokens.value_or(0)};
   if (end == GenerationRecord::End::finished) {  // otherwise the engine thread may still be counting
     record.usage = usage_;
     record.timings = timings_;

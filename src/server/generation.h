@@ -8,6 +8,7 @@
 #include <chrono>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "engine/loaded_model.h"
@@ -20,6 +21,7 @@ namespace gannet::server {
 
 // What metrics and logs want to know of a request.
 struct GenerationRecord {
+  std::string request_id;
   enum class End : uint8_t { finished, failed, aborted } end = End::finished;
   Usage usage;
   Timings timings;

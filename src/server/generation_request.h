@@ -21,6 +21,7 @@ struct OutputSpec {
 };
 
 struct GenerationRequest {
+  std::string id;                             // for logs
   std::vector<std::vector<int32_t>> prompts;  // choice p * n + j is the j-th of prompt p
   int32_t n = 1;
   sample::SamplingParams sampling;

@@ -211,25 +211,23 @@ std::optional<ApiError> read_chat(const RouteContext& context, const Json& body,
 using Read = std::optional<ApiError> (*)(const RouteContext&, const Json&, CommonFields&, OpenAiReplyOptions&);
 
 void answer(const RouteContext& context, const Json& body, const std::shared_ptr<net::Exchange>& exchange,
-            const std::string& request_id, Read read) {
+            Read read) {
   auto fields = read_common(body, context.model.model->info().vocab);
   if (!fields) return send_error(*exchange, fields.error());
   OpenAiReplyOptions options;
   if (const auto error = read(context, body, *fields, options)) return send_error(*exchange, *error);
-  auto sink = std::make_shared<OpenAiReply>(context, std::move(options), request_id, exchange);
+  auto sink = std::make_shared<OpenAiReply>(context, std::move(options), exchange);
   run(context, std::move(fields->generation), std::move(sink), exchange);
 }
 
 }  // namespace
 
-void chat_completions(const RouteContext& context, const Json& body, std::shared_ptr<net::Exchange> exchange,
-                      const std::string& request_id) {
-  answer(context, body, exchange, request_id, read_chat);
+void chat_completions(const RouteContext& context, const Json& body, std::shared_ptr<net::Exchange> exchange) {
+  answer(context, body, exchange, read_chat);
 }
 
-void completions(const RouteContext& context, const Json& body, std::shared_ptr<net::Exchange> exchange,
-                 const std::string& request_id) {
-  answer(context, body, exchange, request_id, read_completion);
+void completions(const RouteContext& context, const Json& body, std::shared_ptr<net::Exchange> exchange) {
+  answer(context, body, exchange, read_completion);
 }
 
 }  // namespace gannet::server

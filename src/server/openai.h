@@ -20,14 +20,13 @@ struct RouteContext {
   std::string model_id;     // the name clients use
   std::string fingerprint;  // system_fingerprint
   std::chrono::steady_clock::time_point arrived;
+  std::string request_id;  // with the prefix of its protocol
   GenerationObserver* observer = nullptr;
 };
 
 // Each answers through the exchange, now or later. Bad requests are answered at once; nothing is lost.
-void chat_completions(const RouteContext& context, const Json& body, std::shared_ptr<net::Exchange> exchange,
-                      const std::string& request_id);
-void completions(const RouteContext& context, const Json& body, std::shared_ptr<net::Exchange> exchange,
-                 const std::string& request_id);
+void chat_completions(const RouteContext& context, const Json& body, std::shared_ptr<net::Exchange> exchange);
+void completions(const RouteContext& context, const Json& body, std::shared_ptr<net::Exchange> exchange);
 
 // /tokenize (`to_ids`) and /detokenize.
 void tokens(const RouteContext& context, bool to_ids, const Json& body, std::shared_ptr<net::Exchange> exchange);

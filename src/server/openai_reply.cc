@@ -16,12 +16,12 @@ Json finite(float logprob) { return std::isfinite(logprob) ? Json(static_cast<do
 
 }  // namespace
 
-OpenAiReply::OpenAiReply(const RouteContext& context, OpenAiReplyOptions options, std::string id,
+OpenAiReply::OpenAiReply(const RouteContext& context, OpenAiReplyOptions options,
                          std::shared_ptr<net::Exchange> exchange)
     : model_(context.model),
       options_(std::move(options)),
       exchange_(std::move(exchange)),
-      id_(std::move(id)),
+      id_(context.request_id),
       model_id_(context.model_id),
       fingerprint_(context.fingerprint),
       created_(unix_seconds()),

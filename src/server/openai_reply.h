@@ -23,8 +23,7 @@ struct OpenAiReplyOptions {
 
 class OpenAiReply final : public ReplySink {
  public:
-  OpenAiReply(const RouteContext& context, OpenAiReplyOptions options, std::string id,
-              std::shared_ptr<net::Exchange> exchange);
+  OpenAiReply(const RouteContext& context, OpenAiReplyOptions options, std::shared_ptr<net::Exchange> exchange);
   void event(const ReplyEvent& event) override;
   void flush() override;
   void done(const Usage& usage, const Timings& timings) override;

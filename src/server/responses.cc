@@ -282,8 +282,7 @@ class ResponsesReply final : public ReplySink {
 
 }  // namespace
 
-void responses(const RouteContext& context, const Json& body, std::shared_ptr<net::Exchange> exchange,
-               const std::string& request_id) {
+void responses(const RouteContext& context, const Json& body, std::shared_ptr<net::Exchange> exchange) {
   if (const auto error = refuse_constraints(body)) return send_error(*exchange, *error);
   auto request = read_responses(body, context.model.model->info().vocab);
   if (!request) return send_error(*exchange, request.error());
@@ -294,8 +293,8 @@ void responses(const RouteContext& context, const Json& body, std::shared_ptr<ne
   if (!error) error = check_context(context, generation, "input");
   if (error) return send_error(*exchange, *error);
   generation.output->parallel_calls = request->parallel_calls;
-  auto sink = std::make_shared<ResponsesReply>(std::move(*request), response_front(context, body, request_id),
-                                               request_id, exchange);
+  auto sink = std::make_shared<ResponsesReply>(
+      std::move(*request), response_front(context, body, context.request_id), context.request_id, exchange);
   run(context, std::move(generation), std::move(sink), exchange);
 }
 

@@ -8,7 +8,6 @@
 
 namespace gannet::server {
 
-void responses(const RouteContext& context, const Json& body, std::shared_ptr<net::Exchange> exchange,
-               const std::string& request_id);
+void responses(const RouteContext& context, const Json& body, std::shared_ptr<net::Exchange> exchange);
 
 }  // namespace gannet::server

@@ -79,6 +79,7 @@ std::optional<ApiError> check_context(const RouteContext& context, const Generat
 
 void run(const RouteContext& context, GenerationRequest request, std::shared_ptr<ReplySink> sink,
          const std::shared_ptr<net::Exchange>& exchange) {
+  request.id = context.request_id;
   const auto generation = Generation::start(context.model, context.service, std::move(request), std::move(sink),
                                             context.arrived, context.observer);
   exchange->on_gone([weak = std::weak_ptr(generation)] {

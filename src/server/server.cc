@@ -6,7 +6,9 @@
 
 #include <algorithm>
 
+#include "base/log.h"
 #include "server/anthropic.h"
+#include "server/extra_headers.h"
 #include "server/openai.h"
 #include "server/responses.h"
 #include "server/web_page.h"
@@ -28,6 +30,18 @@ bool same_key(std::string_view a, std::string_view b) {
   return a.size() == b.size() && ::CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
 }
 
+std::string_view key_of(const net::HttpRequest& request) {
+  if (const std::string_view bearer = request.header("authorization"); bearer.starts_with("Bearer "))
+    return bearer.substr(7);
+  return request.header("x-api-key");
+}
+
+// Fit to be sent back in a header.
+bool is_printable_id(std::string_view text) {
+  return !text.empty() && text.size() <= 128 &&
+         std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c < 127; });
+}
+
 bool is_anthropic(std::string_view path) { return path == "/messages" || path == "/messages/count_tokens"; }
 
 }  // namespace
@@ -38,7 +52,9 @@ Server::Server(const ServerOptions& options, const engine::LoadedModel& model, e
       service_(service),
       fingerprint_(fmt::format("fp_{:08x}", std::hash<std::string>()(model.weights_id) & 0xFFFFFFFFu)),
       started_(std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch())
-                   .count()) {}
+                   .count()) {
+  metrics_.log_requests(options_.log_requests);
+}
 
 Result<std::unique_ptr<Server>> Server::start(const ServerOptions& options, const engine::LoadedModel& model,
                                               engine::Service& service) {
@@ -53,40 +69,111 @@ Result<std::unique_ptr<Server>> Server::start(const ServerOptions& options, cons
 
 void Server::drain(std::chrono::milliseconds limit) {
   draining_ = true;
-  http_->drain(limit);
+  if (!http_->drain(limit)) {
+    service_.stop();  // what still runs ends with an error event, not with silence
+    http_->drain(std::chrono::seconds(1));
+  }
   http_->stop();
 }
 
 bool Server::authorised(const net::HttpRequest& request) const {
   if (options_.api_keys.empty()) return true;
-  std::string_view given = request.header("x-api-key");
-  if (const std::string_view bearer = request.header("authorization"); bearer.starts_with("Bearer "))
-    given = bearer.substr(7);
+  const std::string_view given = key_of(request);
   bool good = false;
   for (const std::string& key : options_.api_keys) good |= same_key(given, key);  // every key is compared
   return good;
 }
 
-std::string Server::new_id(const char* prefix) {
+std::string Server::new_id(std::string_view prefix) {
   unsigned char random[12];
   if (::RAND_bytes(random, sizeof random) != 1) return fmt::format("{}{:024x}", prefix, ++next_id_);
-  std::string id = prefix;
+  std::string id(prefix);
   for (const unsigned char byte : random) id += fmt::format("{:02x}", byte);
   return id;
 }
 
-void Server::handle(net::HttpRequest request, std::shared_ptr<net::Exchange> exchange) {
-  const std::string path = normal_path(request.path);
+// Headers that depend on the request alone.
+std::shared_ptr<net::Exchange> Server::with_headers(const net::HttpRequest& request,
+                                                    std::shared_ptr<net::Exchange> exchange) const {
+  net::Headers extra;
+  if (const std::string_view id = request.header("x-request-id"); is_printable_id(id))
+    extra.emplace_back("X-Request-Id", id);
+  const std::string_view origin = request.header("origin");
+  if (!origin.empty() && is_printable_id(origin))
+    for (const std::string& allowed : options_.allowed_origins)
+      if (allowed == "*" || allowed == origin) {
+        extra.emplace_back("Access-Control-Allow-Origin", allowed == "*" ? "*" : std::string(origin));
+        extra.emplace_back("Vary", "Origin");
+        break;
+      }
+  if (extra.empty()) return exchange;
+  return std::make_shared<ExtraHeaders>(std::move(exchange), std::move(extra));
+}
+
+// Routes that need no key. False: it is none of them.
+bool Server::serve_open(const net::HttpRequest& request, const std::string& path, net::Exchange& exchange) {
+  if (request.method == "OPTIONS") {
+    exchange.reply(204, "", "",
+                   {{"Access-Control-Allow-Methods", "GET, POST, OPTIONS"},
+                    {"Access-Control-Allow-Headers", "authorization, content-type, x-api-key, anthropic-version"},
+                    {"Access-Control-Max-Age", "600"}});
+    return true;
+  }
   if (path == "/health" || path == "/ping" || path == "/ready") {
     const bool ready = !draining_;
-    return exchange->reply(ready ? 200 : 503, kJson, ready ? "{\"status\":\"ok\"}" : "{\"status\":\"draining\"}");
+    exchange.reply(ready ? 200 : 503, kJson, ready ? "{\"status\":\"ok\"}\n" : "{\"status\":\"draining\"}\n");
+  } else if (path == "/metrics") {
+    exchange.reply(200, "text/plain; version=0.0.4",
+                   metrics_.text(options_.model_ids.front(), service_.counts(), http_->counts()));
+  } else if (path == "/version") {
+    exchange.reply(200, kJson, "{\"version\":\"" GANNET_VERSION "\"}\n");
+  } else if ((path == "/" || path == "/index.html") && (request.method == "GET" || request.method == "HEAD")) {
+    exchange.reply(200, "text/html; charset=utf-8", std::string(web_page()),
+                   {{"Content-Security-Policy", std::string(web_page_policy())},
+                    {"X-Content-Type-Options", "nosniff"},
+                    {"Referrer-Policy", "no-referrer"}});
+  } else {
+    return false;
   }
-  if (path == "/metrics") return exchange->reply(200, "text/plain; version=0.0.4", metrics_body());
-  if (path == "/version") return exchange->reply(200, kJson, "{\"version\":\"" GANNET_VERSION "\"}");
-  if ((path == "/" || path == "/index.html") && request.method == "GET")
-    return exchange->reply(
-        200, "text/html; charset=utf-8", std::string(web_page()),
-        {{"Content-Security-Policy", std::string(web_page_policy())}, {"X-Content-Type-Options", "nosniff"}});
+  return true;
+}
+
+// With a key of their own: drain, log level.
+void Server::admin(const net::HttpRequest& request, const std::string& path, net::Exchange& exchange) {
+  if (options_.admin_key.empty() || !same_key(key_of(request), options_.admin_key))
+    return send_error(
+        exchange, {401, "admin routes need the key of --admin-key", "authentication_error", "", "invalid_api_key"});
+  if (request.method != "POST")
+    return send_error(exchange, {405, fmt::format("{} takes POST", request.path), "invalid_request_error", "",
+                                 "method_not_allowed"});
+  if (path == "/admin/drain") {
+    draining_ = true;
+    return exchange.reply(200, kJson, "{\"status\":\"draining\"}\n");
+  }
+  if (path == "/admin/log_level") {
+    const auto body = Json::parse(request.body);
+    const Json* level = body ? body->find("level") : nullptr;
+    constexpr std::pair<std::string_view, log::Level> kLevels[] = {{"debug", log::Level::debug},
+                                                                   {"info", log::Level::info},
+                                                                   {"warning", log::Level::warn},
+                                                                   {"error", log::Level::error},
+                                                                   {"off", log::Level::off}};
+    for (const auto& [name, value] : kLevels)
+      if (level != nullptr && *level == Json(name)) {
+        log::set_level(value);
+        return exchange.reply(200, kJson, body->dump() + "\n");
+      }
+    return send_error(exchange, invalid_value("level", "level must be debug, info, warning, error or off"));
+  }
+  send_error(exchange,
+             {404, fmt::format("there is no route {}", request.path), "invalid_request_error", "", "unknown_url"});
+}
+
+void Server::handle(net::HttpRequest request, std::shared_ptr<net::Exchange> exchange) {
+  const std::string path = normal_path(request.path);
+  exchange = with_headers(request, std::move(exchange));
+  if (serve_open(request, path, *exchange)) return;
+  if (path.starts_with("/admin/")) return admin(request, path, *exchange);
   if (!authorised(request))
     return refuse(*exchange, path,
                   {401, "this server needs an API key: Authorization: Bearer KEY", "authentication_error", "",
@@ -152,12 +239,22 @@ void Server::post(const std::string& path, const net::HttpRequest& request,
   const auto arrived = std::chrono::steady_clock::now();
   const auto body = read_body(request);
   if (!body) return refuse(*exchange, path, body.error());
-  const RouteContext context{model_, service_, options_.model_ids.front(), fingerprint_, arrived};
-  if (path == "/chat/completions")
-    return chat_completions(context, *body, std::move(exchange), new_id("chatcmpl-"));
-  if (path == "/completions") return completions(context, *body, std::move(exchange), new_id("cmpl-"));
-  if (path == "/responses") return responses(context, *body, std::move(exchange), new_id("resp_"));
-  if (path == "/messages") return messages(context, *body, std::move(exchange), new_id("msg_"));
+  const bool generates = path != "/messages/count_tokens" && path != "/tokenize" && path != "/detokenize";
+  if (generates && metrics_.in_flight() >= options_.max_requests)
+    return refuse(
+        *exchange, path,
+        {429, fmt::format("{} requests run or wait, and no more are taken; try again", options_.max_requests),
+         "rate_limit_error", "", "rate_limit_exceeded"});
+  const std::string_view prefix = path == "/chat/completions" ? "chatcmpl-"
+                                  : path == "/completions"    ? "cmpl-"
+                                  : path == "/responses"      ? "resp_"
+                                                              : "msg_";
+  const RouteContext context{model_,         service_, options_.model_ids.front(), fingerprint_, arrived,
+                             new_id(prefix), &metrics_};
+  if (path == "/chat/completions") return chat_completions(context, *body, std::move(exchange));
+  if (path == "/completions") return completions(context, *body, std::move(exchange));
+  if (path == "/responses") return responses(context, *body, std::move(exchange));
+  if (path == "/messages") return messages(context, *body, std::move(exchange));
   if (path == "/messages/count_tokens") return count_tokens(context, *body, std::move(exchange));
   tokens(context, path == "/tokenize", *body, std::move(exchange));
 }
@@ -181,40 +278,6 @@ std::string Server::models_body() const {
   body.set("object", "list");
   body.set("data", std::move(data));
   return body.dump();
-}
-
-// Prometheus text. Names that vLLM's dashboards read come first, then our own.
-std::string Server::metrics_body() const {
-  const engine::ServiceCounts counts = service_.counts();
-  const net::HttpServerCounts http = http_->counts();
-  std::string text;
-  const auto metric = [&](std::string_view name, std::string_view type, std::string_view help, double value) {
-    text += fmt::format("# HELP {0} {1}\n# TYPE {0} {2}\n{0}{{model_name=\"{3}\"}} {4}\n", name, help, type,
-                        options_.model_ids.front(), value);
-  };
-  const auto used = counts.kv_blocks_total == 0
-                        ? 0.0
-                        : static_cast<double>(counts.kv_blocks_held) / static_cast<double>(counts.kv_blocks_total);
-  metric("vllm:num_requests_running", "gauge", "Sequences that own a slot.", counts.scheduler.running);
-  metric("vllm:num_requests_waiting", "gauge", "Sequences in the queue.", counts.scheduler.waiting);
-  metric("vllm:kv_cache_usage_perc", "gauge", "Share of KV blocks that sequences hold, 0 to 1.", used);
-  metric("vllm:num_preemptions_total", "counter", "Sequences put back for lack of KV blocks.",
-         static_cast<double>(counts.scheduler.preemptions));
-  metric("vllm:prompt_tokens_total", "counter", "Prompt tokens of admitted sequences.",
-         static_cast<double>(counts.scheduler.prompt_tokens));
-  metric("vllm:generation_tokens_total", "counter", "Sampled tokens.", static_cast<double>(counts.sampled_tokens));
-  metric("vllm:prefix_cache_queries_total", "counter", "Prompt tokens looked up in the prefix cache.",
-         static_cast<double>(counts.scheduler.prompt_tokens));
-  metric("vllm:prefix_cache_hits_total", "counter", "Prompt tokens found in the prefix cache.",
-         static_cast<double>(counts.scheduler.cached_tokens));
-  metric("gannet:steps_total", "counter", "Steps run.", static_cast<double>(counts.steps));
-  metric("gannet:kv_blocks_kept", "gauge", "KV blocks that only the prefix cache names.",
-         static_cast<double>(counts.kv_blocks_kept));
-  metric("gannet:http_connections_open", "gauge", "Open client connections.", http.open_connections);
-  metric("gannet:http_requests_total", "counter", "HTTP requests taken.", static_cast<double>(http.requests));
-  metric("gannet:http_bad_requests_total", "counter", "Requests refused before a handler saw them.",
-         static_cast<double>(http.bad_requests));
-  return text;
 }
 
 }  // namespace gannet::server
