@@ -1,0 +1,1 @@
+set(GANNET_DEPS xgrammar)
