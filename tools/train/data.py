@@ -40,6 +40,7 @@ TRAIN_SEED, HELD_SEED = 1, 1_000_003
 def fetch(folder):
     os.makedirs(f"{folder}/deb", exist_ok=True)
     os.makedirs(f"{folder}/py", exist_ok=True)
+    os.makedirs(f"{folder}/x", exist_ok=True)   # dpkg -x makes only the last folder of its target
     for p in sources.DEBIAN:
         subprocess.run(["apt-get", "download", "-qq", p], cwd=f"{folder}/deb", check=True)
     for deb in glob.glob(f"{folder}/deb/*.deb"):
