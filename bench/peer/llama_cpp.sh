@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Fetches and builds the peer that bench/peer/compare.py measures against: the llama.cpp inside the source package
+# Fetches and builds the peer that speed and truth are compared with: the llama.cpp inside the source package
 # llama-cpp-python 0.3.36, Release, for the CPU at hand, with one line mended.
 #   bench/peer/llama_cpp.sh FOLDER [-jN] [TARGET...]        then: FOLDER/build/bin/llama-bench and others
 # Nothing is built into Gannet; FOLDER must lie outside the repository or be ignored by git.

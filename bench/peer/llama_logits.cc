@@ -1,4 +1,4 @@
-// Logits of llama.cpp over given tokens, for bench/peer/truth.py.
+// Logits of llama.cpp over given tokens.
 //   llama_logits MODEL IDS OUT WINDOW BATCH FA TYPE THREADS
 // IDS: int32 tokens. OUT: float32 [tokens, vocab]; each window of WINDOW tokens starts from an empty cache and goes
 // in batches of BATCH (1: decoding). FA: 0 or 1, flash attention. TYPE: f16 or q8_0, type of the cache.

@@ -21,9 +21,8 @@ NgramDrafter::NgramDrafter(const NgramOptions& options) : options_(options) {
 }
 
 void NgramDrafter::begin(SeqId seq, std::string_view tenant, std::span<const int32_t> prompt) {
-  const auto [it, fresh] = sequences_.emplace(seq, Sequence{std::string(tenant),
-                                                            {prompt.begin(), prompt.end()},
-                                                            SuffixIndex(std::max(1, options_.max_context))});
+  const auto [it, fresh] = sequences_.emplace(
+      seq, Sequence{std::string(tenant), {prompt.begin(), prompt.end()}, SuffixIndex(options_.max_context)});
   GANNET_CHECK(fresh, "sequence {} began twice", static_cast<int64_t>(seq));
   it->second.own.append(prompt);
 }

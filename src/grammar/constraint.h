@@ -56,7 +56,6 @@ class CompiledConstraint {
   const Impl& impl() const { return *impl_; }
 
  private:
-  friend class Matcher;
   std::shared_ptr<const Impl> impl_;
 };
 

@@ -2,8 +2,7 @@
 // leaves runtime/cuda and kernels/cuda, so every file may include this one; a build without CUDA has no devices.
 //
 // Errors  opening returns a Result. A fault later (a failed launch, an illegal address) throws DeviceFault: the
-// step at
-//         hand has no result and the device is lost to this process.
+//         step at hand has no result and the device is lost to this process.
 // Owner   the engine thread.
 #pragma once
 

@@ -17,49 +17,44 @@ Json text_part(std::string text) {
   return part;
 }
 
-// A member that must be a string.
-MaybeError need_string(const Json& object, const char* key, const std::string& field, std::string& out) {
-  const Json* value = present(object, key);
-  const std::string where = fmt::format("{}.{}", field, key);
-  if (value == nullptr) return missing(where);
-  if (value->as_string() == nullptr) return invalid_type(where, "a string", *value);
-  out = *value->as_string();
+MaybeError read_parts(const Json& content, const std::string& field, Json& parts);
+
+// One block of a system prompt, a tool result or what a user says.
+MaybeError read_part(const Json& block, const std::string& where, Json& parts) {
+  if (!block.is_object()) return invalid_type(where, "an object", block);
+  std::string type, text;
+  if (auto error = need_string(block, "type", where, type)) return error;
+  if (type == "text") {
+    if (auto error = need_string(block, "text", where, text)) return error;
+    parts.push(text_part(std::move(text)));
+  } else if (type == "image") {
+    return unsupported(where, fmt::format("{}: images are not supported yet", where));
+  } else if (type == "document") {
+    const Json* source = present(block, "source");
+    const Json* kind = source == nullptr ? nullptr : present(*source, "type");
+    if (kind == nullptr || *kind != Json("text"))
+      return unsupported(where, fmt::format("{}: documents are supported as plain text only", where));
+    if (auto error = need_string(*source, "data", where + ".source", text)) return error;
+    parts.push(text_part(std::move(text)));
+  } else if (type == "search_result") {
+    if (const Json* inner = present(block, "content"))
+      if (auto error = read_parts(*inner, where + ".content", parts)) return error;
+  } else {
+    return unsupported(where + ".type",
+                       fmt::format("{}: blocks of type '{}' are not supported", where, type.substr(0, 60)));
+  }
   return std::nullopt;
 }
 
-// Blocks of a system prompt or a tool result that are text, each kept apart.
+// Blocks that are text, each kept apart.
 MaybeError read_parts(const Json& content, const std::string& field, Json& parts) {
   if (const std::string* text = content.as_string()) {
     parts.push(text_part(*text));
     return std::nullopt;
   }
   if (!content.is_array()) return invalid_type(field, "a string or a list of blocks", content);
-  for (size_t i = 0; i < content.items().size(); ++i) {
-    const Json& block = content.items()[i];
-    const std::string where = fmt::format("{}[{}]", field, i);
-    if (!block.is_object()) return invalid_type(where, "an object", block);
-    std::string type, text;
-    if (auto error = need_string(block, "type", where, type)) return error;
-    if (type == "text") {
-      if (auto error = need_string(block, "text", where, text)) return error;
-      parts.push(text_part(std::move(text)));
-    } else if (type == "image") {
-      return unsupported(where, fmt::format("{}: images are not supported yet", where));
-    } else if (type == "document") {
-      const Json* source = present(block, "source");
-      const Json* kind = source == nullptr ? nullptr : present(*source, "type");
-      if (kind == nullptr || *kind != Json("text"))
-        return unsupported(where, fmt::format("{}: documents are supported as plain text only", where));
-      if (auto error = need_string(*source, "data", where + ".source", text)) return error;
-      parts.push(text_part(std::move(text)));
-    } else if (type == "search_result") {
-      if (const Json* inner = present(block, "content"))
-        if (auto error = read_parts(*inner, where + ".content", parts)) return error;
-    } else {
-      return unsupported(where + ".type",
-                         fmt::format("{}: blocks of type '{}' are not supported", where, type.substr(0, 60)));
-    }
-  }
+  for (size_t i = 0; i < content.items().size(); ++i)
+    if (auto error = read_part(content.items()[i], fmt::format("{}[{}]", field, i), parts)) return error;
   return std::nullopt;
 }
 
@@ -83,22 +78,13 @@ MaybeError read_user(const Json& content, const std::string& field, Json& messag
   if (content.is_array()) {
     for (size_t i = 0; i < content.items().size(); ++i) {
       const Json& block = content.items()[i];
+      const std::string where = fmt::format("{}[{}]", field, i);
       const Json* type = block.is_object() ? block.find("type") : nullptr;
       if (type != nullptr && *type == Json("tool_result")) {
-        if (auto error = read_tool_result(block, fmt::format("{}[{}]", field, i), messages)) return error;
+        if (auto error = read_tool_result(block, where, messages)) return error;
         continue;
       }
-      Json one = Json::array();
-      one.push(block);
-      Json parts = Json::array();
-      if (auto error = read_parts(one, field, parts)) {
-        // The list of one calls it [0]; it is the i-th of the client's.
-        const std::string wrong = field + "[0]", right = fmt::format("{}[{}]", field, i);
-        for (std::string* text : {&error->param, &error->message})
-          if (const size_t at = text->find(wrong); at != std::string::npos) text->replace(at, wrong.size(), right);
-        return error;
-      }
-      for (Json& part : parts.items()) rest.push(std::move(part));
+      if (auto error = read_part(block, where, rest)) return error;
     }
     if (rest.items().empty()) return std::nullopt;
   } else if (auto error = read_parts(content, field, rest)) {

@@ -77,10 +77,9 @@ ApiError not_yet(std::string field) {
 std::optional<ApiError> refuse_format(const Json* format, const char* field) {
   if (format == nullptr) return std::nullopt;
   if (!format->is_object()) return invalid_type(field, "an object", *format);
-  const Json* type = present(*format, "type");
-  if (type == nullptr) return missing(fmt::format("{}.type", field));
-  if (type->as_string() == nullptr) return invalid_type(fmt::format("{}.type", field), "a string", *type);
-  if (*type->as_string() == "text") return std::nullopt;
+  std::string type;
+  if (auto error = need_string(*format, "type", field, type)) return error;
+  if (type == "text") return std::nullopt;
   return not_yet(field);
 }
 

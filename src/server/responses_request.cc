@@ -10,15 +10,6 @@ using MaybeError = std::optional<ApiError>;
 // A reasoning item's encrypted_content that this server wrote: the text itself behind a mark of the version.
 constexpr std::string_view kReasoningMark = "gannet1:";
 
-MaybeError need_string(const Json& object, const char* key, const std::string& field, std::string& out) {
-  const Json* value = present(object, key);
-  const std::string where = fmt::format("{}.{}", field, key);
-  if (value == nullptr) return missing(where);
-  if (value->as_string() == nullptr) return invalid_type(where, "a string", *value);
-  out = *value->as_string();
-  return std::nullopt;
-}
-
 // Text of a string or of a list of text parts.
 MaybeError read_text(const Json& content, const std::string& field, std::string& out) {
   if (const std::string* text = content.as_string()) {

@@ -60,6 +60,16 @@ const Json* present(const Json& body, std::string_view key) {
   return value == nullptr || value->is_null() ? nullptr : value;
 }
 
+std::optional<ApiError> need_string(const Json& object, std::string_view key, std::string_view field,
+                                    std::string& out) {
+  const Json* value = present(object, key);
+  const std::string where = fmt::format("{}.{}", field, key);
+  if (value == nullptr) return missing(where);
+  if (value->as_string() == nullptr) return invalid_type(where, "a string", *value);
+  out = *value->as_string();
+  return std::nullopt;
+}
+
 std::optional<ApiError> read_stops(const Json& body, std::string_view key, std::vector<std::string>& out) {
   const Json* value = present(body, key);
   if (value == nullptr) return std::nullopt;

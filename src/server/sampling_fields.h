@@ -26,6 +26,10 @@ ApiResult<std::optional<int64_t>> integer_field(const Json& body, std::string_vi
 ApiResult<std::optional<bool>> bool_field(const Json& body, std::string_view key);
 ApiResult<std::optional<std::string>> string_field(const Json& body, std::string_view key);
 
+// A member that must be there and a string: into `out`, or the error that names `field`.`key`.
+std::optional<ApiError> need_string(const Json& object, std::string_view key, std::string_view field,
+                                    std::string& out);
+
 // Stop strings under `key`: one, or a list of at most 32, each of 1 to 256 bytes.
 std::optional<ApiError> read_stops(const Json& body, std::string_view key, std::vector<std::string>& out);
 

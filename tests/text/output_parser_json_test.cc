@@ -3,22 +3,13 @@
 
 #include <random>
 
+#include "support/parsed_output.h"
 #include "text/output_format.h"
 
 namespace gannet {
 namespace {
 
-struct Parsed {
-  std::string reasoning, content;
-  std::vector<std::string> calls;
-  OutputEnd end = OutputEnd::stop;
-  bool operator==(const Parsed&) const = default;
-};
-std::ostream& operator<<(std::ostream& out, const Parsed& p) {
-  out << "reasoning '" << p.reasoning << "' content '" << p.content << "' end " << static_cast<int>(p.end);
-  for (const std::string& call : p.calls) out << "\n  " << call;
-  return out;
-}
+using test::Parsed;
 
 OutputParserOptions options(OutputStart start = OutputStart::content) {
   OutputParserOptions options{.start = start};

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <random>
 
+#include "support/parsed_output.h"
 #include "text/chat_deepseek_v41.h"
 
 namespace gannet {
@@ -28,18 +29,7 @@ std::vector<Json> tools() {
           ->items();
 }
 
-struct Parsed {
-  std::string reasoning, content;
-  std::vector<std::string> calls;  // "name(arguments)", "name(arguments" where it was not ended
-  OutputEnd end = OutputEnd::stop;
-  bool operator==(const Parsed&) const = default;
-};
-
-std::ostream& operator<<(std::ostream& out, const Parsed& p) {
-  out << "reasoning '" << p.reasoning << "' content '" << p.content << "' end " << static_cast<int>(p.end);
-  for (const std::string& call : p.calls) out << "\n  " << call;
-  return out;
-}
+using test::Parsed;
 
 bool whole_characters(std::string_view text) {
   return Json::parse(Json(std::string(text)).dump())->as_string()->size() == text.size() &&
@@ -177,6 +167,9 @@ TEST(DsmlOutput, Malformed) {
                 .calls,
             (std::vector<std::string>{R"(f({"a": "x"}))", "g({})"}))
       << "next invoke closes the one before";
+}
+
+TEST(DsmlOutput, MalformedParameters) {
   EXPECT_EQ(
       parse(kOpen +
             invoke("f", parameter("a", "true", "x") + parameter("a", "true", "y") + parameter("n", "false", "2")) +
